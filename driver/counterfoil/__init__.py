@@ -1,0 +1,1 @@
+"""Counterfoil: durable runs on PostgreSQL."""
