@@ -1,0 +1,1 @@
+"""Throwaway PostgreSQL servers and databases for the suites."""
