@@ -1,0 +1,45 @@
+"""Run pytest on one server and count from its JUnit report."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+import time
+import xml.etree.ElementTree as ET
+from collections.abc import Sequence
+from pathlib import Path
+
+from tests.suite.outcome import Outcome
+
+ROOT = Path(__file__).parents[2]
+
+
+def run(part: str, admin_dsn: str, paths: Sequence[Path], marker: str | None) -> Outcome:
+    """Run pytest with ``admin_dsn`` as the server under test, if asked only what has a marker."""
+    began = time.monotonic()
+    with tempfile.TemporaryDirectory() as folder:
+        report = Path(folder) / "report.xml"
+        command = [sys.executable, "-m", "pytest", "-q", f"--junitxml={report}"]
+        command += ["-m", marker] if marker else []
+        command += [str(path) for path in paths]
+        ran = subprocess.run(
+            command, cwd=ROOT, env=os.environ | {"COUNTERFOIL_TEST_DSN": admin_dsn}
+        )
+        passed, failed = read_counts(report, ran.returncode)
+    return Outcome(part, passed, failed, time.monotonic() - began)
+
+
+def read_counts(report: Path, exit_code: int) -> tuple[int, int]:
+    """Passed and failed tests; a run that ends badly without one counts as one failure."""
+    passed = failed = 0
+    if report.exists():
+        for suite in ET.parse(report).getroot().iter("testsuite"):
+            tests, skipped = int(suite.get("tests", 0)), int(suite.get("skipped", 0))
+            broken = int(suite.get("failures", 0)) + int(suite.get("errors", 0))
+            failed += broken
+            passed += tests - skipped - broken
+    if exit_code not in (0, 5):  # 5: nothing was selected
+        failed = max(failed, 1)
+    return passed, failed
