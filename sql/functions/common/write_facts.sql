@@ -1,0 +1,111 @@
+-- write_facts: the one writer of facts.
+--
+-- Promises: writes the given facts of one org's runs in the order given, numbers them from each run's counter,
+--           and puts each run's lanes up for delivery. The facts must be new: callers look for repeats first.
+-- Locks:    the caller holds the lock of every run named (at least for no key update); then lanes, upserted.
+-- Raises:   nothing of its own; unique_violation when a caller did not look.
+-- Since:    1
+
+create or replace function counterfoil.write_facts(
+    p_org_id text,
+    p_run_ids text [],
+    p_event_ids text [],
+    p_event_types text [],
+    p_payloads jsonb [],
+    p_now timestamptz
+)
+returns table (ordinal bigint, seq bigint)
+language plpgsql
+volatile
+parallel unsafe
+called on null input
+security invoker
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+as $function$
+declare
+    v_ordinals bigint [];
+    v_seqs bigint [];
+    v_filled text [];
+begin
+    with numbered as materialized (
+        select
+            g.ordinal,
+            g.run_id,
+            r.fact_seq + row_number() over (partition by g.run_id order by g.ordinal) as seq,
+            g.event_id,
+            g.event_type,
+            g.payload,
+            counterfoil.fact_lane(g.payload) as lane,
+            counterfoil.event_kind(g.event_type) = 'terminal' as ends,
+            counterfoil.is_public_wait(g.event_type, g.payload) as waits
+        from unnest(p_run_ids, p_event_ids, p_event_types, p_payloads)
+            with ordinality as g (run_id, event_id, event_type, payload, ordinal)
+        inner join counterfoil.runs as r on r.org_id = p_org_id and r.run_id = g.run_id
+    ),
+
+    written as (
+        insert into counterfoil.outbox (
+            org_id, run_id, seq, event_id, event_type, lane, deferred, payload, delivery_key, created_at
+        )
+        select
+            p_org_id, n.run_id, n.seq, n.event_id, n.event_type, n.lane,
+            coalesce(n.payload -> 'deferredProjection' = 'true'::jsonb, false), n.payload, gen_random_uuid(), p_now
+        from numbered as n
+        order by n.ordinal
+    ),
+
+    counted as (
+        update counterfoil.runs as r
+        set fact_seq = w.last_seq, fact_count = r.fact_count + w.facts
+        from (
+            select n.run_id, max(n.seq) as last_seq, count(*) as facts
+            from numbered as n
+            group by n.run_id
+        ) as w
+        where r.org_id = p_org_id and r.run_id = w.run_id
+    ),
+
+    queued as (
+        insert into counterfoil.lanes as l (
+            org_id, run_id, lane, priority, due_at, head_seq, tail_seq, terminal_seq, wait_seq
+        )
+        select
+            p_org_id, n.run_id, n.lane,
+            case when min(n.seq) = 1 then 0 when bool_or(n.ends) then 1 when bool_or(n.waits) then 2 else 3 end,
+            p_now, min(n.seq), max(n.seq), max(n.seq) filter (where n.ends), max(n.seq) filter (where n.waits)
+        from numbered as n
+        group by n.run_id, n.lane
+        order by n.run_id, n.lane
+        on conflict on constraint lanes_pkey do update
+        set
+            tail_seq = excluded.tail_seq,
+            terminal_seq = coalesce(excluded.terminal_seq, l.terminal_seq),
+            wait_seq = coalesce(excluded.wait_seq, l.wait_seq),
+            -- A lane that becomes more urgent goes to the back of its new class:
+            -- nothing may appear behind a dispatcher's mark.
+            priority = least(l.priority, excluded.priority),
+            due_at = case
+                when excluded.priority < l.priority then greatest(l.due_at, excluded.due_at) else l.due_at
+            end
+        -- Only a row that was just inserted has no deleter: the lane was empty before.
+        returning l.lane, l.xmax = 0 as filled
+    )
+
+    select
+        array_agg(n.ordinal order by n.ordinal),
+        array_agg(n.seq order by n.ordinal),
+        (select array_agg(distinct q.lane) from queued as q where q.filled)
+    into v_ordinals, v_seqs, v_filled
+    from numbered as n;
+
+    perform counterfoil.wake(f.lane) from unnest(v_filled) as f (lane);
+
+    return query select w.ordinal, w.seq from unnest(v_ordinals, v_seqs) as w (ordinal, seq);
+end
+$function$;
+
+comment on function counterfoil.write_facts(text, text [], text [], text [], jsonb [], timestamptz) is
+'Writes facts (parallel arrays, in order) for runs of one org whose row locks the caller holds: outbox rows numbered from each run''s counter, the counters, the lanes, and a wake-up. Returns each fact''s ordinal (from 1) and seq. Private.';
+
+revoke all on function counterfoil.write_facts(text, text [], text [], text [], jsonb [], timestamptz) from public;

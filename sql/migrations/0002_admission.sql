@@ -1,0 +1,236 @@
+-- Admission: who may launch how much, the runs, and the queue of runs that can be claimed.
+
+create table counterfoil.admission_limits (
+    org_id text collate "C" not null,
+    scope text collate "C" not null,
+    max_queued bigint,
+    max_active bigint,
+    launches_per_minute bigint,
+    max_per_concurrency_key bigint,
+    changed_at timestamptz not null,
+    constraint admission_limits_pkey primary key (org_id, scope),
+    constraint admission_limits_scope_is_known check (scope in ('org', 'default', 'installation')),
+    constraint admission_limits_scope_names_org check ((scope = 'org') = (org_id <> '')),
+    constraint admission_limits_are_not_negative check (
+        coalesce(max_queued, 0) >= 0 and coalesce(max_active, 0) >= 0
+        and coalesce(launches_per_minute, 0) >= 0 and coalesce(max_per_concurrency_key, 1) >= 1
+    ),
+    constraint admission_limits_keys_belong_to_orgs check (
+        scope <> 'installation' or max_per_concurrency_key is null
+    )
+);
+
+comment on table counterfoil.admission_limits is
+'Limits on launches and on runs at once. An org''s own row wins over the default row, field by field; the installation''s row bounds all orgs together. Null means no limit.';
+comment on column counterfoil.admission_limits.org_id is 'Tenant; empty in the default and the installation row.';
+comment on column counterfoil.admission_limits.scope is 'org, default (orgs without a value of their own) or installation (all orgs together).';
+comment on column counterfoil.admission_limits.max_queued is 'Most runs in status queued.';
+comment on column counterfoil.admission_limits.max_active is 'Most runs in status running.';
+comment on column counterfoil.admission_limits.launches_per_minute is 'Most admissions in one clock minute of the database.';
+comment on column counterfoil.admission_limits.max_per_concurrency_key is 'Runs of one concurrency key that may execute at once; 1 where neither row says.';
+comment on column counterfoil.admission_limits.changed_at is 'Database time of the last change.';
+
+create table counterfoil.admission_counters (
+    org_id text collate "C" not null,
+    shard smallint not null,
+    queued bigint not null default 0,
+    active bigint not null default 0,
+    window_start timestamptz not null default '-infinity',
+    window_launches bigint not null default 0,
+    constraint admission_counters_pkey primary key (org_id, shard),
+    constraint admission_counters_shard_in_range check (shard between 0 and 15),
+    constraint admission_counters_launches_not_negative check (window_launches >= 0)
+) with (fillfactor = 20, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000);
+
+comment on table counterfoil.admission_counters is
+'How many runs an org has queued and active, spread over sixteen rows so that its admissions do not wait for each other. The sum over the rows is exact; a single row may be negative.';
+comment on column counterfoil.admission_counters.org_id is 'Tenant; empty for the installation as a whole, kept only while it has limits.';
+comment on column counterfoil.admission_counters.shard is 'Which of the sixteen rows, 0 to 15.';
+comment on column counterfoil.admission_counters.queued is 'This row''s part of the number of runs in status queued.';
+comment on column counterfoil.admission_counters.active is 'This row''s part of the number of runs in status running.';
+comment on column counterfoil.admission_counters.window_start is 'Start of the clock minute that window_launches counts.';
+comment on column counterfoil.admission_counters.window_launches is 'Admissions through this row in that minute.';
+
+create table counterfoil.concurrency_keys (
+    org_id text collate "C" not null,
+    concurrency_key text collate "C" not null,
+    in_use bigint not null default 0,
+    constraint concurrency_keys_pkey primary key (org_id, concurrency_key),
+    constraint concurrency_keys_in_use_not_negative check (in_use >= 0)
+) with (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000);
+
+comment on table counterfoil.concurrency_keys is
+'Slots taken per concurrency key. Its row lock decides who gets the next slot; it is taken before any run''s.';
+comment on column counterfoil.concurrency_keys.org_id is 'Tenant.';
+comment on column counterfoil.concurrency_keys.concurrency_key is 'Key that launches share when they must not execute together.';
+comment on column counterfoil.concurrency_keys.in_use is 'Runs that hold a slot: those let into the queue or executing.';
+
+create table counterfoil.runs (
+    org_id text collate "C" not null,
+    run_id text collate "C" not null,
+    status text collate "C" not null,
+    play_id text collate "C" not null,
+    play_name text collate "C" not null,
+    release_lane text collate "C" not null,
+    priority smallint not null,
+    concurrency_key text collate "C",
+    holds_slot boolean not null default false,
+    root_run_id text collate "C" not null,
+    parent_run_id text collate "C",
+    launch_digest bytea not null,
+    created_at timestamptz not null,
+    available_at timestamptz not null,
+    deadline_at timestamptz,
+    attempt_timeout_seconds integer,
+    max_attempts integer not null,
+    attempt integer not null default 0,
+    started_at timestamptz,
+    ended_at timestamptz,
+    fact_seq bigint not null default 0,
+    fact_count bigint not null default 0,
+    terminal_event_id text collate "C",
+    wait_kind text collate "C",
+    wait_reason text,
+    wait_event text collate "C",
+    waiting_since timestamptz,
+    wake_at timestamptz,
+    cancel_requested_at timestamptz,
+    cancel_reason text,
+    cancel_deadline_at timestamptz,
+    result jsonb,
+    result_summary jsonb,
+    error jsonb,
+    constraint runs_pkey primary key (org_id, run_id),
+    constraint runs_parent_fkey foreign key (org_id, parent_run_id)
+    references counterfoil.runs (org_id, run_id) on delete set null (parent_run_id),
+    constraint runs_ids_have_length check (
+        length(org_id) between 1 and 200 and length(run_id) between 1 and 200
+    ),
+    constraint runs_status_is_known check (
+        status in ('queued', 'running', 'waiting', 'completed', 'failed', 'cancelled')
+    ),
+    constraint runs_priority_in_range check (priority between 0 and 9),
+    constraint runs_digest_is_sha256 check (octet_length(launch_digest) = 32),
+    constraint runs_attempts_in_range check (
+        max_attempts >= 1 and attempt between 0 and max_attempts
+    ),
+    constraint runs_started_with_first_attempt check ((attempt = 0) = (started_at is null)),
+    constraint runs_queued_means_never_started check (status <> 'queued' or attempt = 0),
+    constraint runs_active_means_started check (status not in ('running', 'waiting', 'completed') or attempt > 0),
+    constraint runs_ended_has_time check (
+        (status in ('completed', 'failed', 'cancelled')) = (ended_at is not null)
+    ),
+    constraint runs_ended_has_terminal_fact check ((ended_at is null) = (terminal_event_id is null)),
+    constraint runs_waiting_says_for_what check ((status = 'waiting') = (wait_kind is not null)),
+    constraint runs_wait_kind_is_known check (wait_kind in ('public', 'retry', 'detached_runner')),
+    constraint runs_waiting_has_start check ((wait_kind is null) = (waiting_since is null)),
+    constraint runs_wait_details_need_wait check (
+        wait_kind is not null or (wait_reason is null and wait_event is null and wake_at is null)
+    ),
+    constraint runs_seq_has_no_gap check (fact_seq = fact_count),
+    constraint runs_cancel_has_time check (
+        cancel_requested_at is not null or (cancel_reason is null and cancel_deadline_at is null)
+    ),
+    constraint runs_slot_needs_key check (not holds_slot or concurrency_key is not null),
+    constraint runs_ended_holds_no_slot check (not holds_slot or ended_at is null)
+) with (fillfactor = 60, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 2000);
+
+create index runs_by_parent_idx on counterfoil.runs (org_id, parent_run_id) where parent_run_id is not null;
+create index runs_recent_idx on counterfoil.runs (org_id, created_at desc, run_id desc);
+create index runs_unended_deadline_idx on counterfoil.runs (release_lane, deadline_at)
+where ended_at is null and deadline_at is not null;
+create index runs_cancelling_idx on counterfoil.runs (release_lane, cancel_deadline_at)
+where ended_at is null and cancel_deadline_at is not null;
+
+comment on table counterfoil.runs is
+'One execution of a play for an org. Its row lock orders everything that happens to the run. Kept narrow: the launch lies beside it.';
+comment on column counterfoil.runs.org_id is 'Tenant.';
+comment on column counterfoil.runs.run_id is 'Id of the run, chosen by the launcher; 1 to 200 characters.';
+comment on column counterfoil.runs.status is 'queued, running, waiting, completed, failed or cancelled.';
+comment on column counterfoil.runs.play_id is 'Id of the play, from the launch.';
+comment on column counterfoil.runs.play_name is 'Name under which workers know the play.';
+comment on column counterfoil.runs.release_lane is 'Release whose workers may claim the run.';
+comment on column counterfoil.runs.priority is '0 (first) to 9 (last) within its org.';
+comment on column counterfoil.runs.concurrency_key is 'Runs that share it execute at most N at once; null means no bound.';
+comment on column counterfoil.runs.holds_slot is 'Whether the run holds one of its concurrency key''s slots.';
+comment on column counterfoil.runs.root_run_id is 'Topmost run of the tree this one belongs to; itself where it has no parent.';
+comment on column counterfoil.runs.parent_run_id is 'Run that launched this one, in the same org; null for none.';
+comment on column counterfoil.runs.launch_digest is 'sha256 of the canonical launch without its volatile fields: the identity of the launch.';
+comment on column counterfoil.runs.created_at is 'Database time of the admission.';
+comment on column counterfoil.runs.available_at is 'Earliest time of the first claim.';
+comment on column counterfoil.runs.deadline_at is 'Time at which the run fails if it has not ended; null for none.';
+comment on column counterfoil.runs.attempt_timeout_seconds is 'Longest one attempt may take, in seconds; null for no bound.';
+comment on column counterfoil.runs.max_attempts is 'How many attempts the run may use up.';
+comment on column counterfoil.runs.attempt is 'Number of the latest attempt; 0 before the first claim.';
+comment on column counterfoil.runs.started_at is 'Database time of the first claim.';
+comment on column counterfoil.runs.ended_at is 'Database time of the terminal fact.';
+comment on column counterfoil.runs.fact_seq is 'Position of the run''s latest fact; taken under the row lock.';
+comment on column counterfoil.runs.fact_count is 'Number of facts written. Unique positions whose highest equals their number leave no gap.';
+comment on column counterfoil.runs.terminal_event_id is 'Event id of the terminal fact; null while the run has not ended.';
+comment on column counterfoil.runs.wait_kind is 'Why a waiting run waits: public (a wait the play asked for), retry (between attempts) or detached_runner.';
+comment on column counterfoil.runs.wait_reason is 'Reason given with the wait.';
+comment on column counterfoil.runs.wait_event is 'Name of the event that ends the wait; null where only time does.';
+comment on column counterfoil.runs.waiting_since is 'Database time at which the wait began.';
+comment on column counterfoil.runs.wake_at is 'Time at which the run becomes claimable by itself; null for never.';
+comment on column counterfoil.runs.cancel_requested_at is 'Database time of the first cancellation request.';
+comment on column counterfoil.runs.cancel_reason is 'Reason given with the cancellation.';
+comment on column counterfoil.runs.cancel_deadline_at is 'Time at which the run is cancelled without its holder.';
+comment on column counterfoil.runs.result is 'What the play returned, or the result that came with a failure.';
+comment on column counterfoil.runs.result_summary is 'Bounded summary of the result, for lists.';
+comment on column counterfoil.runs.error is 'Error of a failed run, or of the latest failed attempt: message, type, code.';
+
+create table counterfoil.launches (
+    org_id text collate "C" not null,
+    run_id text collate "C" not null,
+    launch jsonb not null,
+    dispatch_authority jsonb not null,
+    constraint launches_pkey primary key (org_id, run_id),
+    constraint launches_run_fkey foreign key (org_id, run_id)
+    references counterfoil.runs (org_id, run_id) on delete cascade,
+    constraint launches_launch_is_object check (jsonb_typeof(launch) = 'object'),
+    constraint launches_authority_is_object check (jsonb_typeof(dispatch_authority) = 'object')
+);
+
+comment on table counterfoil.launches is
+'The launch document of each run, whole, and the narrow part of it that a delivery needs. Never updated.';
+comment on column counterfoil.launches.org_id is 'Tenant.';
+comment on column counterfoil.launches.run_id is 'Run the launch belongs to.';
+comment on column counterfoil.launches.launch is 'Launch document as given, unknown fields included.';
+comment on column counterfoil.launches.dispatch_authority is 'The ten routing and authority fields of the launch; never the input or anything large.';
+
+create table counterfoil.run_queue (
+    org_id text collate "C" not null,
+    run_id text collate "C" not null,
+    release_lane text collate "C" not null,
+    play_name text collate "C" not null,
+    priority smallint not null,
+    ready_at timestamptz not null,
+    queued_at timestamptz not null,
+    concurrency_key text collate "C",
+    held boolean not null default false,
+    constraint run_queue_pkey primary key (org_id, run_id),
+    constraint run_queue_run_fkey foreign key (org_id, run_id)
+    references counterfoil.runs (org_id, run_id) on delete cascade,
+    constraint run_queue_held_needs_key check (not held or concurrency_key is not null)
+) with (
+    fillfactor = 70, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000,
+    autovacuum_vacuum_cost_delay = 0, vacuum_truncate = off
+);
+
+create index run_queue_ready_idx on counterfoil.run_queue (
+    release_lane, play_name, org_id, priority, ready_at, run_id
+) where not held;
+create index run_queue_held_idx on counterfoil.run_queue (org_id, concurrency_key, priority, queued_at, run_id)
+where held;
+
+comment on table counterfoil.run_queue is
+'Runs that can be claimed, now or at ready_at: one row while a run waits for a worker, none while it executes or has ended.';
+comment on column counterfoil.run_queue.org_id is 'Tenant.';
+comment on column counterfoil.run_queue.run_id is 'Run that waits for a worker.';
+comment on column counterfoil.run_queue.release_lane is 'Copy of the run''s release lane.';
+comment on column counterfoil.run_queue.play_name is 'Copy of the run''s play name.';
+comment on column counterfoil.run_queue.priority is 'Copy of the run''s priority.';
+comment on column counterfoil.run_queue.ready_at is 'Earliest time of the claim: availability, end of a backoff, or wake time.';
+comment on column counterfoil.run_queue.queued_at is 'When the run was admitted: its age among equals.';
+comment on column counterfoil.run_queue.concurrency_key is 'Copy of the run''s concurrency key.';
+comment on column counterfoil.run_queue.held is 'Whether the run waits for a slot of its concurrency key and cannot be claimed yet.';

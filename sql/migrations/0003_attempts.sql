@@ -1,0 +1,98 @@
+-- Attempts: leased tries at executing a run, and resumes that arrive before their wait.
+
+create table counterfoil.attempts (
+    org_id text collate "C" not null,
+    run_id text collate "C" not null,
+    attempt integer not null,
+    status text collate "C" not null,
+    worker text collate "C" not null,
+    release_lane text collate "C" not null,
+    lease_id text collate "C" not null,
+    lease_expires_at timestamptz,
+    claims integer not null default 1,
+    claimed_at timestamptz not null,
+    heartbeat_at timestamptz not null,
+    timeout_at timestamptz,
+    ended_at timestamptz,
+    error jsonb,
+    answer jsonb,
+    answer_digest bytea,
+    runner_terminal jsonb,
+    runner_terminal_status text collate "C",
+    runner_terminal_at timestamptz,
+    crash_diagnostic jsonb,
+    constraint attempts_pkey primary key (org_id, run_id, attempt),
+    constraint attempts_run_fkey foreign key (org_id, run_id)
+    references counterfoil.runs (org_id, run_id) on delete cascade,
+    constraint attempts_number_is_positive check (attempt >= 1),
+    constraint attempts_status_is_known check (
+        status in ('running', 'waiting', 'completed', 'failed', 'lost', 'cancelled')
+    ),
+    constraint attempts_lease_has_owner check (length(worker) between 1 and 200 and lease_id <> ''),
+    constraint attempts_running_means_leased check ((status = 'running') = (lease_expires_at is not null)),
+    constraint attempts_ended_has_time check (
+        (status in ('completed', 'failed', 'lost', 'cancelled')) = (ended_at is not null)
+    ),
+    constraint attempts_answer_has_digest check ((answer is null) = (answer_digest is null)),
+    constraint attempts_answer_needs_end check (answer is null or ended_at is not null),
+    constraint attempts_runner_terminal_is_whole check (
+        num_nulls(runner_terminal, runner_terminal_status, runner_terminal_at) in (0, 3)
+    ),
+    constraint attempts_runner_terminal_is_known check (
+        runner_terminal_status in ('completed', 'failed', 'suspended')
+    )
+) with (fillfactor = 60, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 2000);
+
+create unique index attempts_one_open_idx on counterfoil.attempts (org_id, run_id)
+where status in ('running', 'waiting');
+create index attempts_active_idx on counterfoil.attempts (release_lane, org_id, run_id)
+where status = 'running';
+
+comment on table counterfoil.attempts is
+'Leased tries at executing a run. The lease is no part of any index, so that heartbeats stay cheap.';
+comment on column counterfoil.attempts.org_id is 'Tenant.';
+comment on column counterfoil.attempts.run_id is 'Run that is tried.';
+comment on column counterfoil.attempts.attempt is 'Number of the try: 1, 2, …';
+comment on column counterfoil.attempts.status is 'running (leased), waiting (suspended, continues later), completed, failed, lost (its lease ran out) or cancelled.';
+comment on column counterfoil.attempts.worker is 'Worker that holds or last held the lease.';
+comment on column counterfoil.attempts.release_lane is 'Copy of the run''s release lane, for recovery.';
+comment on column counterfoil.attempts.lease_id is 'Fencing token of the present or last claim; every write of the holder proves it.';
+comment on column counterfoil.attempts.lease_expires_at is 'Time at which the lease lapses; null when nobody holds it.';
+comment on column counterfoil.attempts.claims is 'How often the attempt was claimed: once, and again after each wait.';
+comment on column counterfoil.attempts.claimed_at is 'Database time of the latest claim.';
+comment on column counterfoil.attempts.heartbeat_at is 'Database time of the latest claim or heartbeat.';
+comment on column counterfoil.attempts.timeout_at is 'Time at which the attempt is taken from its holder whatever its heartbeats; null for none.';
+comment on column counterfoil.attempts.ended_at is 'Database time of the attempt''s end.';
+comment on column counterfoil.attempts.error is 'Error that ended the attempt: message, type, code.';
+comment on column counterfoil.attempts.answer is 'What the accepted completion or failure answered, so that a repeat answers the same.';
+comment on column counterfoil.attempts.answer_digest is 'sha256 of the accepted completion or failure, to tell a repeat from another one.';
+comment on column counterfoil.attempts.runner_terminal is 'Terminal that a detached runner recorded itself.';
+comment on column counterfoil.attempts.runner_terminal_status is 'completed, failed or suspended (resumable).';
+comment on column counterfoil.attempts.runner_terminal_at is 'Database time at which the runner''s terminal was accepted.';
+comment on column counterfoil.attempts.crash_diagnostic is 'What is known about a crashed sandbox.';
+
+create table counterfoil.run_signals (
+    org_id text collate "C" not null,
+    run_id text collate "C" not null,
+    signal_id text collate "C" not null,
+    event_name text collate "C" not null,
+    payload jsonb,
+    received_at timestamptz not null,
+    consumed_at timestamptz,
+    constraint run_signals_pkey primary key (org_id, run_id, signal_id),
+    constraint run_signals_run_fkey foreign key (org_id, run_id)
+    references counterfoil.runs (org_id, run_id) on delete cascade
+);
+
+create index run_signals_unconsumed_idx on counterfoil.run_signals (org_id, run_id, event_name, received_at)
+where consumed_at is null;
+
+comment on table counterfoil.run_signals is
+'Resumes sent to a run. One that comes before its wait stays here until the wait takes it.';
+comment on column counterfoil.run_signals.org_id is 'Tenant.';
+comment on column counterfoil.run_signals.run_id is 'Run the resume is for.';
+comment on column counterfoil.run_signals.signal_id is 'Id chosen by the sender; the same id is the same resume.';
+comment on column counterfoil.run_signals.event_name is 'Name of the event the resume brings; empty for an unnamed resume.';
+comment on column counterfoil.run_signals.payload is 'What the resume carries to the play.';
+comment on column counterfoil.run_signals.received_at is 'Database time of arrival.';
+comment on column counterfoil.run_signals.consumed_at is 'Database time at which a wait took it; null while none has.';

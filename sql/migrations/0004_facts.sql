@@ -1,0 +1,206 @@
+-- Facts: the outbox, the lanes in which facts wait for delivery, what went wrong, and what was delivered.
+
+create table counterfoil.outbox (
+    org_id text collate "C" not null,
+    run_id text collate "C" not null,
+    seq bigint not null,
+    event_id text collate "C" not null,
+    event_type text collate "C" not null,
+    lane text collate "C" not null,
+    deferred boolean not null,
+    payload jsonb not null,
+    delivery_key uuid not null,
+    created_at timestamptz not null,
+    constraint outbox_pkey primary key (org_id, run_id, seq),
+    constraint outbox_event_id_key unique (org_id, event_id),
+    constraint outbox_run_fkey foreign key (org_id, run_id)
+    references counterfoil.runs (org_id, run_id) on delete cascade,
+    constraint outbox_seq_is_positive check (seq >= 1),
+    constraint outbox_event_id_has_length check (length(event_id) between 1 and 200),
+    constraint outbox_event_type_is_known check (
+        event_type in (
+            'run.created', 'run.started', 'run.events', 'run.progress', 'run.waiting', 'run.resumed',
+            'run.completed', 'run.failed', 'run.cancelled', 'step.receipt', 'runner.logs'
+        )
+    ),
+    constraint outbox_created_is_first check ((event_type = 'run.created') = (seq = 1)),
+    constraint outbox_started_is_second check (event_type <> 'run.started' or seq = 2),
+    constraint outbox_lane_is_known check (lane in ('lifecycle', 'search')),
+    constraint outbox_lifecycle_stays_in_its_lane check (
+        lane = 'lifecycle'
+        or event_type in ('run.events', 'run.progress', 'step.receipt', 'runner.logs')
+    ),
+    constraint outbox_payload_is_object check (jsonb_typeof(payload) = 'object')
+) with (fillfactor = 95, autovacuum_vacuum_insert_scale_factor = 0.05);
+
+create unique index outbox_one_terminal_idx on counterfoil.outbox (org_id, run_id)
+where event_type in ('run.completed', 'run.failed', 'run.cancelled');
+
+comment on table counterfoil.outbox is
+'Facts: what happened to a run, in the order of its counter. Rows are written once; only materialisation and log retention touch a payload again. What is delivered is what lies before its lane''s head.';
+comment on column counterfoil.outbox.org_id is 'Tenant.';
+comment on column counterfoil.outbox.run_id is 'Run the fact is about.';
+comment on column counterfoil.outbox.seq is 'Position among the run''s facts: 1, 2, … without a gap, taken under the run''s row lock.';
+comment on column counterfoil.outbox.event_id is 'Id of the fact, unique in the org; a repeat of it is the same fact or an error.';
+comment on column counterfoil.outbox.event_type is 'What happened, such as run.progress.';
+comment on column counterfoil.outbox.lane is 'lifecycle (goes to the ledger) or search (only to the journal).';
+comment on column counterfoil.outbox.deferred is 'Whether the payload must be materialised before the fact can be delivered.';
+comment on column counterfoil.outbox.payload is 'What the fact says, as a JSON object.';
+comment on column counterfoil.outbox.delivery_key is 'Random identity of the fact in idempotency keys; fixed for its life and never reused, even if the event id is after retention.';
+comment on column counterfoil.outbox.created_at is 'Database time of the write. Never an order: that is seq.';
+
+create table counterfoil.lanes (
+    org_id text collate "C" not null,
+    run_id text collate "C" not null,
+    lane text collate "C" not null,
+    priority smallint not null,
+    due_at timestamptz not null,
+    head_seq bigint not null,
+    tail_seq bigint not null,
+    terminal_seq bigint,
+    wait_seq bigint,
+    failures integer not null default 0,
+    blocked_at timestamptz,
+    lease_generation bigint not null default 0,
+    lease_owner text collate "C",
+    lease_expires_at timestamptz,
+    lease_through_seq bigint,
+    receipt_key text collate "C",
+    receipt_through_seq bigint,
+    receipt_frozen_at timestamptz,
+    constraint lanes_pkey primary key (org_id, run_id, lane),
+    constraint lanes_lane_is_known check (lane in ('lifecycle', 'search')),
+    constraint lanes_priority_in_range check (priority between 0 and 3),
+    constraint lanes_head_before_tail check (head_seq between 1 and tail_seq),
+    constraint lanes_pending_marks_in_range check (
+        coalesce(terminal_seq, head_seq) between head_seq and tail_seq
+        and coalesce(wait_seq, head_seq) between head_seq and tail_seq
+    ),
+    constraint lanes_failures_not_negative check (failures >= 0),
+    constraint lanes_lease_is_whole check (
+        num_nulls(lease_owner, lease_expires_at, lease_through_seq) in (0, 3)
+    ),
+    constraint lanes_lease_in_range check (
+        coalesce(lease_through_seq, head_seq) between head_seq and tail_seq
+    ),
+    constraint lanes_receipt_is_whole check (
+        num_nulls(receipt_key, receipt_through_seq, receipt_frozen_at) in (0, 3)
+    ),
+    constraint lanes_receipt_in_range check (
+        coalesce(receipt_through_seq, head_seq) between head_seq and tail_seq
+    ),
+    constraint lanes_blocked_has_no_lease check (blocked_at is null or lease_owner is null)
+) with (
+    fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000,
+    autovacuum_vacuum_cost_delay = 0, autovacuum_analyze_scale_factor = 0,
+    autovacuum_analyze_threshold = 20000, vacuum_truncate = off
+);
+
+create index lanes_ready_lifecycle_idx on counterfoil.lanes (priority, due_at)
+where lane = 'lifecycle' and blocked_at is null;
+create index lanes_ready_search_idx on counterfoil.lanes (priority, due_at)
+where lane = 'search' and blocked_at is null;
+create index lanes_blocked_idx on counterfoil.lanes (org_id, blocked_at) where blocked_at is not null;
+
+comment on table counterfoil.lanes is
+'One row per run and lane that has pending facts; none when all is delivered. Lease, retry and frozen receipt live here, so that a claim or an acknowledgement touches one small row and no fact. The lease is in no index.';
+comment on column counterfoil.lanes.org_id is 'Tenant.';
+comment on column counterfoil.lanes.run_id is 'Run whose facts wait.';
+comment on column counterfoil.lanes.lane is 'lifecycle or search.';
+comment on column counterfoil.lanes.priority is '0 when run.created is pending, 1 a terminal, 2 a public wait, 3 anything else.';
+comment on column counterfoil.lanes.due_at is 'When the head may be claimed: when it came to the front, or the end of its backoff.';
+comment on column counterfoil.lanes.head_seq is 'Position of the first pending fact.';
+comment on column counterfoil.lanes.tail_seq is 'Position of the last pending fact.';
+comment on column counterfoil.lanes.terminal_seq is 'Position of the pending terminal; null for none.';
+comment on column counterfoil.lanes.wait_seq is 'Position of the last pending public wait; null for none.';
+comment on column counterfoil.lanes.failures is 'How many of the pending facts have a row in fact_failures; 0 spares the claim a look there.';
+comment on column counterfoil.lanes.blocked_at is 'Since when the head is blocked and waits for an operator; null when it does not.';
+comment on column counterfoil.lanes.lease_generation is 'Counts claims: the fencing number of the present lease.';
+comment on column counterfoil.lanes.lease_owner is 'Dispatcher that holds the lane; null for none. A lease past its time holds nothing.';
+comment on column counterfoil.lanes.lease_expires_at is 'Time at which the lease lapses.';
+comment on column counterfoil.lanes.lease_through_seq is 'Last fact the lease covers; the first is the head.';
+comment on column counterfoil.lanes.receipt_key is 'Idempotency key of the frozen receipt that starts at the head; null for none.';
+comment on column counterfoil.lanes.receipt_through_seq is 'Last fact of the frozen receipt.';
+comment on column counterfoil.lanes.receipt_frozen_at is 'Database time of the first freeze; later ones keep it.';
+
+create table counterfoil.fact_failures (
+    org_id text collate "C" not null,
+    run_id text collate "C" not null,
+    seq bigint not null,
+    lane text collate "C" not null,
+    event_id text collate "C" not null,
+    state text collate "C" not null,
+    attempts integer not null,
+    next_attempt_at timestamptz,
+    blocked_at timestamptz,
+    skipped_at timestamptz,
+    last_error jsonb not null,
+    first_failed_at timestamptz not null,
+    last_failed_at timestamptz not null,
+    constraint fact_failures_pkey primary key (org_id, run_id, seq),
+    constraint fact_failures_fact_fkey foreign key (org_id, run_id, seq)
+    references counterfoil.outbox (org_id, run_id, seq) on delete cascade,
+    constraint fact_failures_lane_is_known check (lane in ('lifecycle', 'search')),
+    constraint fact_failures_state_is_known check (state in ('retrying', 'blocked', 'skipped')),
+    constraint fact_failures_attempts_not_negative check (attempts >= 0),
+    constraint fact_failures_retrying_has_time check ((state = 'retrying') = (next_attempt_at is not null)),
+    constraint fact_failures_blocked_has_time check (state <> 'blocked' or blocked_at is not null),
+    constraint fact_failures_skipped_has_time check ((state = 'skipped') = (skipped_at is not null))
+);
+
+create index fact_failures_blocked_idx on counterfoil.fact_failures (org_id, blocked_at, run_id, seq)
+where state = 'blocked';
+
+comment on table counterfoil.fact_failures is
+'Pending facts whose delivery failed: retrying, blocked (the dead letter queue) or skipped by an operator. A row lives only while its fact is pending, so no fact is both delivered and failed.';
+comment on column counterfoil.fact_failures.org_id is 'Tenant.';
+comment on column counterfoil.fact_failures.run_id is 'Run of the fact.';
+comment on column counterfoil.fact_failures.seq is 'Position of the fact.';
+comment on column counterfoil.fact_failures.lane is 'Copy of the fact''s lane.';
+comment on column counterfoil.fact_failures.event_id is 'Copy of the fact''s event id, for the operator''s list.';
+comment on column counterfoil.fact_failures.state is 'retrying, blocked or skipped.';
+comment on column counterfoil.fact_failures.attempts is 'Failed deliveries since the start of the policy; a replay starts it again.';
+comment on column counterfoil.fact_failures.next_attempt_at is 'When a retrying fact is due again.';
+comment on column counterfoil.fact_failures.blocked_at is 'When the fact was blocked; kept when it is skipped.';
+comment on column counterfoil.fact_failures.skipped_at is 'When an operator skipped it; the delivery then passes over it.';
+comment on column counterfoil.fact_failures.last_error is 'Latest failure: message, code, status. Never a token or a payload.';
+comment on column counterfoil.fact_failures.first_failed_at is 'Database time of the first failure.';
+comment on column counterfoil.fact_failures.last_failed_at is 'Database time of the latest failure.';
+
+create table counterfoil.deliveries (
+    org_id text collate "C" not null,
+    run_id text collate "C" not null,
+    lane text collate "C" not null,
+    first_seq bigint not null,
+    last_seq bigint not null,
+    outcome text collate "C" not null,
+    idempotency_key text collate "C",
+    lease_owner text collate "C" not null,
+    frozen_at timestamptz,
+    delivered_at timestamptz not null,
+    logs_purged_at timestamptz,
+    constraint deliveries_pkey primary key (org_id, run_id, lane, first_seq),
+    constraint deliveries_run_fkey foreign key (org_id, run_id)
+    references counterfoil.runs (org_id, run_id) on delete cascade,
+    constraint deliveries_lane_is_known check (lane in ('lifecycle', 'search')),
+    constraint deliveries_outcome_is_known check (outcome in ('delivered', 'skipped')),
+    constraint deliveries_first_before_last check (first_seq between 1 and last_seq),
+    constraint deliveries_frozen_has_key check (frozen_at is null or idempotency_key is not null)
+) with (fillfactor = 90, autovacuum_vacuum_insert_scale_factor = 0.05);
+
+create index deliveries_logs_due_idx on counterfoil.deliveries (delivered_at) where logs_purged_at is null;
+create index deliveries_delivered_idx on counterfoil.deliveries (delivered_at);
+
+comment on table counterfoil.deliveries is
+'The delivery log: one row per acknowledged delivery, or per fact that an operator skipped. Written once when the lane''s head moves past the facts.';
+comment on column counterfoil.deliveries.org_id is 'Tenant.';
+comment on column counterfoil.deliveries.run_id is 'Run of the facts.';
+comment on column counterfoil.deliveries.lane is 'Lane of the facts.';
+comment on column counterfoil.deliveries.first_seq is 'First fact of the delivery.';
+comment on column counterfoil.deliveries.last_seq is 'Last fact of the delivery; those of the same lane between the two belong to it.';
+comment on column counterfoil.deliveries.outcome is 'delivered, or skipped by an operator (see operator_audit).';
+comment on column counterfoil.deliveries.idempotency_key is 'Receipt under which the facts were delivered; null where nothing went over HTTP.';
+comment on column counterfoil.deliveries.lease_owner is 'Dispatcher that acknowledged, or the operator that skipped.';
+comment on column counterfoil.deliveries.frozen_at is 'When the receipt was frozen; null when it was not.';
+comment on column counterfoil.deliveries.delivered_at is 'Database time of the acknowledgement. Retention counts from it.';
+comment on column counterfoil.deliveries.logs_purged_at is 'When retention took the log text out of the facts.';

@@ -1,0 +1,102 @@
+-- Receipts: memoised, leased results of steps, and observations of nodes.
+
+create table counterfoil.step_receipts (
+    org_id text collate "C" not null,
+    key text collate "C" not null,
+    status text collate "C" not null,
+    run_id text collate "C" not null,
+    run_attempt integer,
+    lease_id text collate "C",
+    lease_expires_at timestamptz,
+    claims integer not null default 1,
+    output jsonb,
+    error text,
+    error_payload jsonb,
+    failure_kind text collate "C",
+    settled_lease_id text collate "C",
+    settled_digest bytea,
+    created_at timestamptz not null,
+    claimed_at timestamptz not null,
+    updated_at timestamptz not null,
+    settled_at timestamptz,
+    expires_at timestamptz,
+    constraint step_receipts_pkey primary key (org_id, key),
+    constraint step_receipts_key_has_length check (length(key) between 1 and 1000),
+    constraint step_receipts_status_is_known check (
+        status in ('queued', 'running', 'completed', 'failed', 'skipped')
+    ),
+    constraint step_receipts_lease_is_whole check (lease_expires_at is null or lease_id is not null),
+    constraint step_receipts_running_means_leased check ((status = 'running') = (lease_expires_at is not null)),
+    constraint step_receipts_settled_has_time check (
+        (status in ('completed', 'failed', 'skipped')) = (settled_at is not null)
+    ),
+    constraint step_receipts_failed_says_how check ((status = 'failed') = (failure_kind is not null)),
+    constraint step_receipts_failure_is_known check (failure_kind in ('repairable', 'terminal')),
+    constraint step_receipts_failed_has_error check ((status = 'failed') = (error is not null)),
+    constraint step_receipts_payload_needs_failure check (error_payload is null or status = 'failed'),
+    constraint step_receipts_output_needs_success check (
+        output is null or status in ('completed', 'skipped')
+    )
+) with (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 2000);
+
+create index step_receipts_by_run_idx on counterfoil.step_receipts (org_id, run_id);
+create index step_receipts_retention_idx on counterfoil.step_receipts (settled_at) where settled_at is not null;
+
+comment on table counterfoil.step_receipts is
+'Result of one step, remembered per org and key. Whoever holds the lease computes it; everybody else gets what was computed.';
+comment on column counterfoil.step_receipts.org_id is 'Tenant.';
+comment on column counterfoil.step_receipts.key is 'Key of the step; 1 to 1000 characters. The same key is the same work.';
+comment on column counterfoil.step_receipts.status is 'queued, running, completed, failed or skipped.';
+comment on column counterfoil.step_receipts.run_id is 'Run that holds or last held the receipt.';
+comment on column counterfoil.step_receipts.run_attempt is 'Attempt of that run; null where the caller did not say.';
+comment on column counterfoil.step_receipts.lease_id is 'Fencing token of the present or last claim.';
+comment on column counterfoil.step_receipts.lease_expires_at is 'Time at which the lease lapses; set exactly while the receipt runs.';
+comment on column counterfoil.step_receipts.claims is 'How often the receipt was claimed for computing.';
+comment on column counterfoil.step_receipts.output is 'What the step returned, sanitised. SQL null and JSON null both read as null.';
+comment on column counterfoil.step_receipts.error is 'Message of the failure, redacted.';
+comment on column counterfoil.step_receipts.error_payload is 'Structured failure, sanitised.';
+comment on column counterfoil.step_receipts.failure_kind is 'repairable (may be claimed again) or terminal (is remembered).';
+comment on column counterfoil.step_receipts.settled_lease_id is 'Lease under which the receipt was settled, to know a repeat.';
+comment on column counterfoil.step_receipts.settled_digest is 'sha256 of what it was settled with, to tell a repeat from another answer.';
+comment on column counterfoil.step_receipts.created_at is 'Database time of the first claim.';
+comment on column counterfoil.step_receipts.claimed_at is 'Database time of the latest claim.';
+comment on column counterfoil.step_receipts.updated_at is 'Database time of the latest change.';
+comment on column counterfoil.step_receipts.settled_at is 'Database time at which it completed, failed or was skipped.';
+comment on column counterfoil.step_receipts.expires_at is 'Time after which a completed receipt counts as absent; null for never.';
+
+create table counterfoil.observations (
+    org_id text collate "C" not null,
+    run_id text collate "C" not null,
+    attempt integer not null,
+    node_id text collate "C" not null,
+    invocation_seq integer not null,
+    invocation_id text collate "C",
+    status text collate "C" not null,
+    inputs jsonb,
+    outputs jsonb,
+    inputs_truncated boolean not null,
+    outputs_truncated boolean not null,
+    error text,
+    observed_at timestamptz not null,
+    updated_at timestamptz not null,
+    constraint observations_pkey primary key (org_id, run_id, attempt, node_id, invocation_seq),
+    constraint observations_attempt_not_negative check (attempt >= 0 and invocation_seq >= 0),
+    constraint observations_status_is_known check (status in ('started', 'completed', 'failed'))
+) with (fillfactor = 80);
+
+comment on table counterfoil.observations is
+'What the nodes of a play''s graph did, best effort, one row an invocation. A status never goes back.';
+comment on column counterfoil.observations.org_id is 'Tenant.';
+comment on column counterfoil.observations.run_id is 'Run the node ran in.';
+comment on column counterfoil.observations.attempt is 'Attempt of the run; 0 where unknown.';
+comment on column counterfoil.observations.node_id is 'Node of the play''s graph.';
+comment on column counterfoil.observations.invocation_seq is 'Which invocation of the node, from 0.';
+comment on column counterfoil.observations.invocation_id is 'Id of the invocation; null where unknown.';
+comment on column counterfoil.observations.status is 'started, completed or failed.';
+comment on column counterfoil.observations.inputs is 'Bounded preview of the inputs.';
+comment on column counterfoil.observations.outputs is 'Bounded preview of the outputs.';
+comment on column counterfoil.observations.inputs_truncated is 'Whether the inputs were longer than the preview.';
+comment on column counterfoil.observations.outputs_truncated is 'Whether the outputs were longer than the preview.';
+comment on column counterfoil.observations.error is 'Message of the failure, redacted and bounded.';
+comment on column counterfoil.observations.observed_at is 'When it happened, as the observer says.';
+comment on column counterfoil.observations.updated_at is 'Database time of the latest change.';
