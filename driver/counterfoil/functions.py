@@ -1,0 +1,68 @@
+"""One typed method per stored function, and nothing else: arguments in, rows out.
+
+``Functions(database)`` has them all; the rooms' modules hold them and the types of their rows.
+Errors are those of `counterfoil.errors`, by SQLSTATE.
+"""
+
+from __future__ import annotations
+
+from counterfoil.database import Executor
+from counterfoil.functions_delivery import (
+    AcknowledgedLane,
+    Acknowledgement,
+    ClaimedFact,
+    DeliveryFunctions,
+    Renewal,
+    SettledFact,
+)
+from counterfoil.functions_facts import FactFunctions, ProjectedEvent, RecordedFact
+from counterfoil.functions_ledger import HttpAnswer, LedgerEvent, LedgerFunctions
+from counterfoil.functions_operations import OperationFunctions
+from counterfoil.functions_receipts import Receipt, ReceiptFunctions
+from counterfoil.functions_runs import (
+    Admission,
+    AttemptEnd,
+    ClaimedAttempt,
+    Heartbeat,
+    RecoveredAttempt,
+    ReleasedAttempt,
+    RunFunctions,
+    RunOutcome,
+    Suspension,
+)
+
+__all__ = [
+    "AcknowledgedLane",
+    "Acknowledgement",
+    "Admission",
+    "AttemptEnd",
+    "ClaimedAttempt",
+    "ClaimedFact",
+    "Functions",
+    "Heartbeat",
+    "HttpAnswer",
+    "LedgerEvent",
+    "ProjectedEvent",
+    "Receipt",
+    "RecordedFact",
+    "RecoveredAttempt",
+    "ReleasedAttempt",
+    "Renewal",
+    "RunOutcome",
+    "SettledFact",
+    "Suspension",
+]
+
+
+class Functions(
+    RunFunctions,
+    FactFunctions,
+    DeliveryFunctions,
+    LedgerFunctions,
+    ReceiptFunctions,
+    OperationFunctions,
+):
+    """Every stored function that drivers call, on a pool or on a connection of the caller's."""
+
+    def __init__(self, executor: Executor) -> None:
+        self._executor = executor

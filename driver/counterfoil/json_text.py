@@ -1,0 +1,99 @@
+"""JSON as text on its way to and from PostgreSQL.
+
+jsonb cannot hold U+0000, and UTF-8 cannot hold a lone surrogate. In log lines both become U+FFFD;
+anywhere else they are refused with the JSON path. Text that came from the database, or from a
+producer, is passed on as it is (`JsonText`), so that no number goes through a Python float.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any, NoReturn, TypeAlias
+
+from counterfoil.errors import InvalidArgumentError
+
+JsonValue: TypeAlias = Any
+"""What ``json.loads`` gives: dict, list, str, int, float, bool or None."""
+
+LOG_FIELDS = frozenset({"lines", "terminalLogLines"})
+MAX_DEPTH = 200
+
+_UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
+_REPLACEMENT = "\ufffd"
+_PLAIN_NAME = re.compile(r"[A-Za-z_]\w*\Z")
+
+
+class JsonText(str):
+    """JSON that is already text and is not to be parsed on its way."""
+
+    __slots__ = ()
+
+
+def clean_log_line(line: str) -> str:
+    """The line with U+0000 and lone surrogates replaced by U+FFFD."""
+    return _UNSTORABLE.sub(_REPLACEMENT, line)
+
+
+def encode(value: JsonValue, where: str) -> str:
+    """``value`` as JSON text that PostgreSQL can store; ``JsonText`` is returned as it is.
+
+    ``where`` names the argument in errors. Raises InvalidArgumentError (RL001) naming the JSON
+    path of what cannot be stored: U+0000 or a lone surrogate outside log lines, NaN or infinity,
+    a key that is no string, a value of no JSON type, too much depth.
+    """
+    if isinstance(value, JsonText):
+        return value
+    try:
+        text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    except (TypeError, ValueError, RecursionError):
+        _clean(value, where, in_log=False, depth=0)
+        raise InvalidArgumentError(
+            f"{where} cannot be written as JSON", reason=where, hint="pass plain JSON values"
+        ) from None
+    if "\\u0000" in text or _UNSTORABLE.search(text):
+        cleaned = _clean(value, where, in_log=False, depth=0)
+        text = json.dumps(cleaned, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return text
+
+
+def _clean(value: JsonValue, path: str, *, in_log: bool, depth: int) -> JsonValue:
+    if depth > MAX_DEPTH:
+        _refuse(path, f"is nested more than {MAX_DEPTH} levels deep", "flatten the value")
+    if isinstance(value, str):
+        if not _UNSTORABLE.search(value):
+            return value
+        if in_log:
+            return clean_log_line(value)
+        _refuse(path, "holds U+0000 or a lone surrogate", "replace or encode the character")
+    if isinstance(value, dict):
+        cleaned = {}
+        for key, item in value.items():
+            if not isinstance(key, str | int | float | bool | None):
+                _refuse(path, f"has a key of type {type(key).__name__}", "use string keys")
+            name = str(key)
+            if _UNSTORABLE.search(name):
+                _refuse(path, "has a key with U+0000 or a lone surrogate", "rename the key")
+            below = f"{path}.{name}" if _PLAIN_NAME.match(name) else f"{path}[{json.dumps(name)}]"
+            cleaned[key] = _clean(item, below, in_log=name in LOG_FIELDS, depth=depth + 1)
+        return cleaned
+    if isinstance(value, list | tuple):
+        return [
+            _clean(item, f"{path}[{index}]", in_log=in_log, depth=depth + 1)
+            for index, item in enumerate(value)
+        ]
+    if isinstance(value, float) and (value != value or value in (float("inf"), float("-inf"))):
+        _refuse(path, "is not a finite number", "send null or text")
+    if not isinstance(value, int | float | bool | None):
+        _refuse(path, f"has type {type(value).__name__}, which JSON lacks", "convert it first")
+    return value
+
+
+def _refuse(path: str, what: str, hint: str) -> NoReturn:
+    raise InvalidArgumentError(f"{path} {what}", reason=path, hint=hint)
+
+
+def check_text(value: str, where: str) -> None:
+    """Raise InvalidArgumentError when PostgreSQL cannot hold ``value``."""
+    if _UNSTORABLE.search(value):
+        _refuse(where, "holds U+0000 or a lone surrogate", "remove the character")
