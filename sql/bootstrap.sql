@@ -1,6 +1,9 @@
 -- Version 0: the schema's own ledger. The installer creates the schema, runs this file once, in
 -- one transaction, and records it as version 0. Frozen once released, like any migration.
 
+comment on schema counterfoil is
+  'Counterfoil: durable runs, with every fact about them accounted for exactly once. Nothing here is for hand edits: callers use the functions, DBAs `counterfoil migrate` and `verify`.';
+
 create table counterfoil.schema_migrations (
   version integer not null,
   name text not null,

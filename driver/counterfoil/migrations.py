@@ -7,62 +7,47 @@ grants are one more. Nothing depends on the session, so a transaction pooler may
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from importlib.resources.abc import Traversable
 
 import psycopg
 
+from counterfoil import drift, index_builder
+from counterfoil.drift import Finding, VerifyReport
 from counterfoil.grants import ROLES
+from counterfoil.index_builder import PreparedReport
 from counterfoil.migration_errors import (
     ConnectionFailedError,
     IndexNotReadyError,
     MigrationError,
     StepFailedError,
 )
+from counterfoil.migration_reports import MigrateReport, StatusReport, plan_script
+from counterfoil.schema_shape import Shape, expected_shape, functions_to_drop, read_shape
 from counterfoil.schema_sql import SHIPPED_SCHEMA, check_schema_name
-from counterfoil.schema_state import Connection, read_state
-from counterfoil.schema_steps import (
-    PREREQUISITE_STATE,
-    Part,
-    Step,
-    Timeouts,
-    check_state,
-    next_steps,
-    roles_step,
-)
+from counterfoil.schema_state import Connection, SchemaState, read_state
+from counterfoil.schema_steps import check_state, next_steps, roles_step
 from counterfoil.sql_tree import SqlTree, load_tree
+from counterfoil.step_writer import PREREQUISITE_STATE, Part, Step, Timeouts
 
-__all__ = ["MigrateReport", "MigrationError", "Timeouts", "migrate"]
+__all__ = [
+    "Finding",
+    "MigrateReport",
+    "MigrationError",
+    "PreparedReport",
+    "StatusReport",
+    "Timeouts",
+    "VerifyReport",
+    "migrate",
+    "plan",
+    "prepare_indexes",
+    "roles_sql",
+    "status",
+    "verify",
+]
 
 log = logging.getLogger(__name__)
-
-
-@dataclass
-class MigrateReport:
-    """What `migrate` did: the titles of its steps in order, the version reached, and the roles
-    that do not exist and that the login may not create."""
-
-    schema: str
-    version: int
-    steps: list[str] = field(default_factory=list)
-    missing_roles: list[str] = field(default_factory=list)
-
-    def __str__(self) -> str:
-        lines = [f"  {step}" for step in self.steps] or ["  nothing to do"]
-        if self.missing_roles:
-            lines.append(missing_roles_text(self.missing_roles))
-        return "\n".join([f"schema {self.schema}: version {self.version}", *lines])
-
-
-def missing_roles_text(roles: list[str]) -> str:
-    """What to tell a DBA whose server lacks `roles`."""
-    return (
-        f"  no such role, so nothing was granted to: {', '.join(roles)}\n"
-        "  what to do: let a role with CREATEROLE run the SQL that `counterfoil roles` prints,\n"
-        "  then migrate again"
-    )
 
 
 @contextmanager
@@ -93,59 +78,143 @@ def migrate(
     are safe: one waits, looks again, and does only what is left. Raises a `MigrationError`; the
     step that failed has left nothing, earlier steps stay.
     """
+    with _opened(dsn, schema, source) as (conn, tree):
+        return _Migrator(conn, tree, schema, timeouts or Timeouts()).run()
+
+
+def plan(
+    dsn: str,
+    schema: str = SHIPPED_SCHEMA,
+    *,
+    source: Traversable | None = None,
+    timeouts: Timeouts | None = None,
+) -> str:
+    """The SQL that `migrate` would run now, as a script for `psql -X -v ON_ERROR_STOP=1`.
+
+    Changes nothing. Running the script leaves the database as `migrate` would.
+    """
+    with _opened(dsn, schema, source) as (conn, tree):
+        return _Migrator(conn, tree, schema, timeouts or Timeouts()).plan()
+
+
+def verify(
+    dsn: str, schema: str = SHIPPED_SCHEMA, *, source: Traversable | None = None
+) -> VerifyReport:
+    """Every difference between `schema` and what the package ships, by name. Changes nothing.
+
+    Needs CREATE on the database: the shipped SQL is installed on the side and rolled back.
+    """
+    with _opened(dsn, schema, source) as (conn, tree):
+        return drift.check(conn, tree, schema)
+
+
+def status(
+    dsn: str, schema: str = SHIPPED_SCHEMA, *, source: Traversable | None = None
+) -> StatusReport:
+    """Which migrations and functions the schema has had and which it lacks. Changes nothing."""
+    with _opened(dsn, schema, source) as (conn, tree), conn.transaction(force_rollback=True):
+        return StatusReport.of(tree, read_state(conn, schema))
+
+
+def prepare_indexes(
+    dsn: str, schema: str = SHIPPED_SCHEMA, *, source: Traversable | None = None
+) -> list[PreparedReport]:
+    """Build, with `create index concurrently`, what the migrations still to come require.
+
+    Needs a direct connection: this cannot run inside a transaction. One that an earlier run left
+    invalid is dropped and built again. Raises a `MigrationError`; indexes built so far stay.
+    """
+    with _opened(dsn, schema, source) as (conn, tree):
+        return index_builder.build(conn, tree, schema)
+
+
+def roles_sql(*, source: Traversable | None = None) -> str:
+    """The SQL that creates the package's roles, for a DBA with CREATEROLE to run."""
+    return load_tree(source).roles.text
+
+
+@contextmanager
+def _opened(
+    dsn: str, schema: str, source: Traversable | None
+) -> Iterator[tuple[Connection, SqlTree]]:
     check_schema_name(schema)
     tree = load_tree(source)
-    limits = timeouts or Timeouts()
     with connection(dsn) as conn:
-        report = MigrateReport(schema, tree.version)
-        _create_roles(conn, tree, schema, report)
+        yield conn, tree
+
+
+class _Migrator:
+    """One call's work on one schema."""
+
+    def __init__(self, conn: Connection, tree: SqlTree, schema: str, timeouts: Timeouts) -> None:
+        self.conn = conn
+        self.tree = tree
+        self.schema = schema
+        self.timeouts = timeouts
+        self.expected: Shape | None = None
+
+    def run(self) -> MigrateReport:
+        report = MigrateReport(self.schema, self.tree.version)
+        state = self._look()
+        roles = roles_step(self.tree, state)
+        if roles is not None:
+            with self.conn.transaction():
+                self._run(roles, roles.parts)
+            report.steps.append(roles.title)
         touched = False
-        while True:
-            step = _run_next(conn, tree, schema, limits, touched)
-            if step is None:
-                break
-            touched = step.kind != "functions"
+        while step := self._next(touched):
             report.steps.append(step.title)
-        with conn.transaction():
-            state = read_state(conn, schema)
-        report.missing_roles = sorted(set(ROLES) - state.roles)
+            # The functions come last. What they could not mend (a stranger's grant, say) is for
+            # verify to name, not for us to try for ever.
+            if step.kind == "functions":
+                break
+            touched = True
+        report.missing_roles = sorted(set(ROLES) - self._look().roles)
         return report
 
+    def plan(self) -> str:
+        state = self._look()
+        steps = self._steps(state, touched=False)
+        roles = roles_step(self.tree, state)
+        return plan_script(self.tree, state, [roles, *steps] if roles else steps)
 
-def _create_roles(conn: Connection, tree: SqlTree, schema: str, report: MigrateReport) -> None:
-    with conn.transaction():
-        state = read_state(conn, schema)
-        check_state(tree, state)
-    step = roles_step(tree, state)
-    if step is not None:
-        with conn.transaction():
-            _execute(conn, step.parts[0], step)
-        report.steps.append(step.title)
+    def _look(self) -> SchemaState:
+        with self.conn.transaction(force_rollback=True):
+            state = read_state(self.conn, self.schema)
+        check_state(self.tree, state)
+        return state
 
+    def _steps(self, state: SchemaState, touched: bool) -> list[Step]:
+        steps = next_steps(self.tree, state, self.timeouts, force_functions=touched)
+        if not state.functions or not steps or steps[-1].kind != "functions":
+            return steps
+        if self.expected is None:
+            self.expected = expected_shape(self.conn, self.tree, state)
+        with self.conn.transaction(force_rollback=True):
+            present = read_shape(self.conn, self.schema)
+        drops = functions_to_drop(self.expected, present, state)
+        return next_steps(self.tree, state, self.timeouts, drops, force_functions=touched)
 
-def _run_next(
-    conn: Connection, tree: SqlTree, schema: str, limits: Timeouts, touched: bool
-) -> Step | None:
-    """Run the first step that is due, in one transaction, and return it; None if none is."""
-    with conn.transaction():
-        seen = read_state(conn, schema)
-    check_state(tree, seen)
-    steps = next_steps(tree, seen, limits, (), force_functions=touched)
-    if not steps:
-        return None
-    with conn.transaction():
-        _execute(conn, Part(steps[0].preamble), steps[0])
-        # Another migrator may have done it while we waited for its lock: look again.
-        state = read_state(conn, schema)
-        check_state(tree, state)
-        steps = next_steps(tree, state, limits, (), force_functions=touched)
+    def _next(self, touched: bool) -> Step | None:
+        """Run the first step that is due, in one transaction, and return it; None if none is."""
+        steps = self._steps(self._look(), touched)
         if not steps:
             return None
-        step = steps[0]
-        log.info("migrating", extra={"schema": schema, "step": step.title})
-        for part in step.parts:
-            _execute(conn, part, step)
-    return step
+        with self.conn.transaction():
+            self._run(steps[0], [Part(steps[0].preamble)])
+            # Another migrator may have done it while we waited for its lock: look again.
+            state = read_state(self.conn, self.schema)
+            check_state(self.tree, state)
+            steps = self._steps(state, touched)
+            if not steps:
+                return None
+            log.info("migrating", extra={"schema": self.schema, "step": steps[0].title})
+            self._run(steps[0], steps[0].parts)
+        return steps[0]
+
+    def _run(self, step: Step, parts: Sequence[Part]) -> None:
+        for part in parts:
+            _execute(self.conn, part, step)
 
 
 def _execute(conn: Connection, part: Part, step: Step) -> None:
