@@ -43,7 +43,7 @@ create table counterfoil.admission_counters (
 ) with (fillfactor = 20, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000);
 
 comment on table counterfoil.admission_counters is
-'How many runs an org has queued and active, spread over sixteen rows so that its admissions do not wait for each other. The sum over the rows is exact; a single row may be negative.';
+'How many runs an org has queued and active, spread over sixteen rows so that its admissions do not wait for each other. Kept only while limits apply to the org: who is not limited pays nothing. The sum over the rows is exact; a single row may be negative.';
 comment on column counterfoil.admission_counters.org_id is 'Tenant; empty for the installation as a whole, kept only while it has limits.';
 comment on column counterfoil.admission_counters.shard is 'Which of the sixteen rows, 0 to 15.';
 comment on column counterfoil.admission_counters.queued is 'This row''s part of the number of runs in status queued.';
@@ -54,16 +54,18 @@ comment on column counterfoil.admission_counters.window_launches is 'Admissions 
 create table counterfoil.concurrency_keys (
     org_id text collate "C" not null,
     concurrency_key text collate "C" not null,
-    in_use bigint not null default 0,
+    in_use bigint not null,
+    unended bigint not null,
     constraint concurrency_keys_pkey primary key (org_id, concurrency_key),
-    constraint concurrency_keys_in_use_not_negative check (in_use >= 0)
+    constraint concurrency_keys_in_use_in_range check (in_use between 0 and unended)
 ) with (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000);
 
 comment on table counterfoil.concurrency_keys is
-'Slots taken per concurrency key. Its row lock decides who gets the next slot; it is taken before any run''s.';
+'Slots taken per concurrency key, one row while unended runs have the key. Its row lock decides who gets the next slot; it is taken before any run''s.';
 comment on column counterfoil.concurrency_keys.org_id is 'Tenant.';
 comment on column counterfoil.concurrency_keys.concurrency_key is 'Key that launches share when they must not execute together.';
-comment on column counterfoil.concurrency_keys.in_use is 'Runs that hold a slot: those let into the queue or executing.';
+comment on column counterfoil.concurrency_keys.in_use is 'Runs that hold a slot: let into the queue, executing or waiting. A run keeps its slot until it ends.';
+comment on column counterfoil.concurrency_keys.unended is 'Runs of the key that have not ended, with a slot or without.';
 
 create table counterfoil.runs (
     org_id text collate "C" not null,
@@ -74,7 +76,6 @@ create table counterfoil.runs (
     release_lane text collate "C" not null,
     priority smallint not null,
     concurrency_key text collate "C",
-    holds_slot boolean not null default false,
     root_run_id text collate "C" not null,
     parent_run_id text collate "C",
     launch_digest bytea not null,
@@ -90,6 +91,7 @@ create table counterfoil.runs (
     fact_count bigint not null default 0,
     terminal_event_id text collate "C",
     wait_kind text collate "C",
+    wait_id text collate "C",
     wait_reason text,
     wait_event text collate "C",
     waiting_since timestamptz,
@@ -127,12 +129,11 @@ create table counterfoil.runs (
     constraint runs_wait_details_need_wait check (
         wait_kind is not null or (wait_reason is null and wait_event is null and wake_at is null)
     ),
+    constraint runs_public_wait_has_id check ((wait_kind is not distinct from 'public') = (wait_id is not null)),
     constraint runs_seq_has_no_gap check (fact_seq = fact_count),
     constraint runs_cancel_has_time check (
         cancel_requested_at is not null or (cancel_reason is null and cancel_deadline_at is null)
-    ),
-    constraint runs_slot_needs_key check (not holds_slot or concurrency_key is not null),
-    constraint runs_ended_holds_no_slot check (not holds_slot or ended_at is null)
+    )
 ) with (fillfactor = 60, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 2000);
 
 create index runs_by_parent_idx on counterfoil.runs (org_id, parent_run_id) where parent_run_id is not null;
@@ -152,7 +153,6 @@ comment on column counterfoil.runs.play_name is 'Name under which workers know t
 comment on column counterfoil.runs.release_lane is 'Release whose workers may claim the run.';
 comment on column counterfoil.runs.priority is '0 (first) to 9 (last) within its org.';
 comment on column counterfoil.runs.concurrency_key is 'Runs that share it execute at most N at once; null means no bound.';
-comment on column counterfoil.runs.holds_slot is 'Whether the run holds one of its concurrency key''s slots.';
 comment on column counterfoil.runs.root_run_id is 'Topmost run of the tree this one belongs to; itself where it has no parent.';
 comment on column counterfoil.runs.parent_run_id is 'Run that launched this one, in the same org; null for none.';
 comment on column counterfoil.runs.launch_digest is 'sha256 of the canonical launch without its volatile fields: the identity of the launch.';
@@ -168,6 +168,7 @@ comment on column counterfoil.runs.fact_seq is 'Position of the run''s latest fa
 comment on column counterfoil.runs.fact_count is 'Number of facts written. Unique positions whose highest equals their number leave no gap.';
 comment on column counterfoil.runs.terminal_event_id is 'Event id of the terminal fact; null while the run has not ended.';
 comment on column counterfoil.runs.wait_kind is 'Why a waiting run waits: public (a wait the play asked for), retry (between attempts) or detached_runner.';
+comment on column counterfoil.runs.wait_id is 'Which of run_waits the run is in; null when it is in no public wait.';
 comment on column counterfoil.runs.wait_reason is 'Reason given with the wait.';
 comment on column counterfoil.runs.wait_event is 'Name of the event that ends the wait; null where only time does.';
 comment on column counterfoil.runs.waiting_since is 'Database time at which the wait began.';
@@ -201,17 +202,21 @@ comment on column counterfoil.launches.dispatch_authority is 'The ten routing an
 create table counterfoil.run_queue (
     org_id text collate "C" not null,
     run_id text collate "C" not null,
+    state text collate "C" not null,
+    slotless boolean not null,
     release_lane text collate "C" not null,
     play_name text collate "C" not null,
     priority smallint not null,
     ready_at timestamptz not null,
     queued_at timestamptz not null,
     concurrency_key text collate "C",
-    held boolean not null default false,
     constraint run_queue_pkey primary key (org_id, run_id),
     constraint run_queue_run_fkey foreign key (org_id, run_id)
     references counterfoil.runs (org_id, run_id) on delete cascade,
-    constraint run_queue_held_needs_key check (not held or concurrency_key is not null)
+    constraint run_queue_state_is_known check (state in ('ready', 'sleeping', 'held')),
+    constraint run_queue_slotless_needs_key check (not slotless or concurrency_key is not null),
+    constraint run_queue_ready_has_slot check (state <> 'ready' or not slotless),
+    constraint run_queue_held_waits_for_slot check (state <> 'held' or slotless)
 ) with (
     fillfactor = 70, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000,
     autovacuum_vacuum_cost_delay = 0, vacuum_truncate = off
@@ -219,18 +224,24 @@ create table counterfoil.run_queue (
 
 create index run_queue_ready_idx on counterfoil.run_queue (
     release_lane, play_name, org_id, priority, ready_at, run_id
-) where not held;
+) where state = 'ready';
+create index run_queue_sleeping_idx on counterfoil.run_queue (release_lane, play_name, ready_at)
+where state = 'sleeping';
 create index run_queue_held_idx on counterfoil.run_queue (org_id, concurrency_key, priority, queued_at, run_id)
-where held;
+where state = 'held';
 
 comment on table counterfoil.run_queue is
-'Runs that can be claimed, now or at ready_at: one row while a run waits for a worker, none while it executes or has ended.';
+'Runs that wait for a worker: one row each, none while a run executes or has ended. Each state has its own index, so that a claim reads only what it can take.';
 comment on column counterfoil.run_queue.org_id is 'Tenant.';
 comment on column counterfoil.run_queue.run_id is 'Run that waits for a worker.';
+comment on column counterfoil.run_queue.state is
+'ready (can be claimed), sleeping (until ready_at) or held (until a slot of its concurrency key is free).';
+comment on column counterfoil.run_queue.slotless is
+'Whether the run has yet to get a slot of its concurrency key; false where it has no key.';
 comment on column counterfoil.run_queue.release_lane is 'Copy of the run''s release lane.';
 comment on column counterfoil.run_queue.play_name is 'Copy of the run''s play name.';
 comment on column counterfoil.run_queue.priority is 'Copy of the run''s priority.';
-comment on column counterfoil.run_queue.ready_at is 'Earliest time of the claim: availability, end of a backoff, or wake time.';
-comment on column counterfoil.run_queue.queued_at is 'When the run was admitted: its age among equals.';
+comment on column counterfoil.run_queue.ready_at is
+'Since when or from when the run can be claimed: availability, end of a backoff, or wake time. Its age among equals.';
+comment on column counterfoil.run_queue.queued_at is 'When the run was admitted: its age among those that wait for a slot.';
 comment on column counterfoil.run_queue.concurrency_key is 'Copy of the run''s concurrency key.';
-comment on column counterfoil.run_queue.held is 'Whether the run waits for a slot of its concurrency key and cannot be claimed yet.';

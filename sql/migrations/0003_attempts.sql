@@ -1,4 +1,4 @@
--- Attempts: leased tries at executing a run, and resumes that arrive before their wait.
+-- Attempts: leased tries at executing a run, the waits of its play, and the signals that end them.
 
 create table counterfoil.attempts (
     org_id text collate "C" not null,
@@ -84,8 +84,9 @@ create table counterfoil.run_signals (
     references counterfoil.runs (org_id, run_id) on delete cascade
 );
 
-create index run_signals_unconsumed_idx on counterfoil.run_signals (org_id, run_id, event_name, received_at)
-where consumed_at is null;
+create index run_signals_unconsumed_idx on counterfoil.run_signals (
+    org_id, run_id, event_name, received_at, signal_id
+) where consumed_at is null;
 
 comment on table counterfoil.run_signals is
 'Resumes sent to a run. One that comes before its wait stays here until the wait takes it.';
@@ -96,3 +97,41 @@ comment on column counterfoil.run_signals.event_name is 'Name of the event the r
 comment on column counterfoil.run_signals.payload is 'What the resume carries to the play.';
 comment on column counterfoil.run_signals.received_at is 'Database time of arrival.';
 comment on column counterfoil.run_signals.consumed_at is 'Database time at which a wait took it; null while none has.';
+
+create table counterfoil.run_waits (
+    org_id text collate "C" not null,
+    run_id text collate "C" not null,
+    wait_id text collate "C" not null,
+    event_name text collate "C" not null,
+    reason text,
+    began_at timestamptz not null,
+    wake_at timestamptz,
+    ended_at timestamptz,
+    outcome text collate "C",
+    signal_id text collate "C",
+    constraint run_waits_pkey primary key (org_id, run_id, wait_id),
+    constraint run_waits_run_fkey foreign key (org_id, run_id)
+    references counterfoil.runs (org_id, run_id) on delete cascade,
+    constraint run_waits_signal_fkey foreign key (org_id, run_id, signal_id)
+    references counterfoil.run_signals (org_id, run_id, signal_id) on delete cascade,
+    constraint run_waits_outcome_is_known check (outcome in ('resumed', 'timed_out')),
+    constraint run_waits_ended_has_outcome check ((ended_at is null) = (outcome is null)),
+    constraint run_waits_resumed_by_signal check ((outcome is not distinct from 'resumed') = (signal_id is not null)),
+    constraint run_waits_timed_out_had_time check (outcome is distinct from 'timed_out' or wake_at is not null)
+);
+
+create unique index run_waits_one_per_signal_idx on counterfoil.run_waits (org_id, run_id, signal_id)
+where signal_id is not null;
+
+comment on table counterfoil.run_waits is
+'Public waits of a run and how each ended. A later attempt that comes to the same wait gets the same answer.';
+comment on column counterfoil.run_waits.org_id is 'Tenant.';
+comment on column counterfoil.run_waits.run_id is 'Run that waits or waited.';
+comment on column counterfoil.run_waits.wait_id is 'Identity of the wait within the play, given by the worker, or random.';
+comment on column counterfoil.run_waits.event_name is 'Event that ends the wait; empty for an unnamed resume.';
+comment on column counterfoil.run_waits.reason is 'Reason given with the wait.';
+comment on column counterfoil.run_waits.began_at is 'Database time at which the wait began.';
+comment on column counterfoil.run_waits.wake_at is 'Time at which the wait ends by itself; null for never.';
+comment on column counterfoil.run_waits.ended_at is 'Database time at which its end was decided; null while it lasts.';
+comment on column counterfoil.run_waits.outcome is 'resumed (by a signal) or timed_out.';
+comment on column counterfoil.run_waits.signal_id is 'Signal that ended the wait.';
