@@ -34,7 +34,7 @@ comment on column counterfoil.run_journal.org_id is 'Tenant.';
 comment on column counterfoil.run_journal.run_id is 'Run the entry is of.';
 comment on column counterfoil.run_journal.identity is 'What makes the entry itself: the id it got at its origin, or producer attempt, channel and position there.';
 comment on column counterfoil.run_journal.channel is 'log, progress or receipt.';
-comment on column counterfoil.run_journal.position is 'Place of the entry among the run''s entries of its channel: 1, 2, …';
+comment on column counterfoil.run_journal.position is 'Place among the run''s entries of its channel; grows with the facts, with gaps.';
 comment on column counterfoil.run_journal.producer_attempt is 'Attempt that produced the entry; 0 where none did.';
 comment on column counterfoil.run_journal.entry_id is 'Id given at the origin; null for positional identity.';
 comment on column counterfoil.run_journal.level is 'Log level, such as info or error; null where none was given.';

@@ -8,7 +8,7 @@
 create or replace function counterfoil.check_id(p_value text, p_where text)
 returns void
 language plpgsql
-immutable
+volatile
 parallel safe
 called on null input
 security invoker

@@ -8,7 +8,7 @@
 create or replace function counterfoil.check_limit(p_value bigint, p_minimum bigint, p_maximum bigint, p_where text)
 returns void
 language plpgsql
-immutable
+volatile
 parallel safe
 called on null input
 security invoker

@@ -7,8 +7,8 @@
 create or replace function counterfoil.raise_capacity(p_message text, p_limit text, p_retry_after_ms integer)
 returns void
 language plpgsql
-stable
-parallel safe
+volatile
+parallel unsafe
 called on null input
 security invoker
 set search_path = pg_catalog, pg_temp

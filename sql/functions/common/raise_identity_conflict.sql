@@ -7,8 +7,8 @@
 create or replace function counterfoil.raise_identity_conflict(p_message text, p_detail text, p_hint text)
 returns void
 language plpgsql
-immutable
-parallel safe
+volatile
+parallel unsafe
 called on null input
 security invoker
 set search_path = pg_catalog, pg_temp
