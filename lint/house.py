@@ -22,6 +22,7 @@ Rule = Callable[[Source, Tree], Iterator[Finding]]
 _HEADER = ("Promises", "Locks", "Raises", "Since")
 _RAISE_PARTS = {0: "errcode", 1: "message", 2: "detail", 3: "hint"}
 _ERROR = 21
+_LINE = 140
 _PINNED = ["pg_catalog", "pg_temp"]
 
 
@@ -202,7 +203,15 @@ def _upper_case(path: Path, text: str, first_line: int) -> Iterator[Finding]:
             yield Finding(path, line, "lower-case", f"{word} is not in lower case")
 
 
-class _Unqualified(Visitor):
+def line_length(source: Source, tree: Tree) -> Iterator[Finding]:
+    """Code fits on a screen. The literal of a comment on an object is one line, however long."""
+    for number, line in enumerate(source.text.splitlines(), 1):
+        if len(line) > _LINE and not line.startswith(("'", "comment on ", "revoke all on ")):
+            message = f"the line has {len(line)} characters; {_LINE} is the limit"
+            yield Finding(source.path, number, "line-length", message)
+
+
+class _Unqualified(Visitor):  # type: ignore[misc]
     """Collects relations that a migration names without their schema."""
 
     def __init__(self) -> None:
@@ -240,6 +249,7 @@ RULES: tuple[Rule, ...] = (
     in_queries,
     no_triggers,
     lower_case,
+    line_length,
 )
 
 
@@ -260,7 +270,9 @@ def check_source(source: Source, tree: Tree) -> Iterator[Finding]:
 def check(root: Path) -> list[Finding]:
     """All findings of the SQL below ``root``."""
     tree = read_tree(root)
-    findings = [finding for source in tree.sources for finding in check_source(source, tree)]
+    findings = list(tree.broken)
+    for source in tree.sources:
+        findings.extend(check_source(source, tree))
     for path in sorted(root.glob("migrations/*.sql")):
         findings.extend(migration_names(path))
     return sorted(findings)

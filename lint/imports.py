@@ -1,7 +1,7 @@
 """The direction of imports in the driver. This file is the one place that declares it.
 
-A module imports only modules of the layers above its own in ``LAYERS``, or of its own layer where that
-makes no circle. A new module has to be given its layer here.
+A module imports only modules of the layers before its own in ``LAYERS``, or of its own layer where
+that makes no circle. A new module has to be given its layer here.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The direction of calls between rooms of ``sql/functions``.
 
 A launch is admitted, attempted, leaves facts, which are delivered to the ledger, indexed in the
-journal; its steps keep receipts; operations looks after it all. A room calls only rooms before it in
-that sentence, or private helpers of its own. Everyone may call ``common``; it calls only itself.
+journal; its steps keep receipts; operations looks after it all. A room calls only rooms before it
+in that sentence, or private helpers of its own. Everyone may call ``common``; it calls only itself.
 """
 
 from __future__ import annotations

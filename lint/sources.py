@@ -17,6 +17,8 @@ from pglast import ast, parse_plpgsql, parse_sql
 from pglast.enums import FunctionParameterMode, ObjectType, RoleSpecType
 from pglast.parser import ParseError
 
+from lint.findings import Finding
+
 SCHEMA = "counterfoil"
 COMMON = "common"
 ROOMS = (
@@ -173,6 +175,7 @@ class Tree:
 
     sources: Sequence[Source]
     grants: Mapping[str, Sequence[str]]
+    broken: Sequence[Finding] = ()
 
     @cached_property
     def room_of(self) -> dict[str, str]:
@@ -188,21 +191,24 @@ def read_tree(root: Path) -> Tree:
     """Read ``root``/functions and ``root``/grants.toml."""
     matrix = tomllib.loads((root / "grants.toml").read_text(encoding="utf-8"))
     grants = {name: roles for room in matrix.values() for name, roles in room.items()}
-    return Tree([read_source(path) for path in sorted(root.glob("functions/*/*.sql"))], grants)
+    sources, broken = [], []
+    for path in sorted(root.glob("functions/*/*.sql")):
+        try:
+            sources.append(read_source(path))
+        except ParseError as error:
+            broken.append(Finding(path, 1, "parse", f"PostgreSQL cannot parse it: {error}"))
+    return Tree(sources, grants, broken)
 
 
 def read_source(path: Path) -> Source:
-    """Parse one file. A text that PostgreSQL cannot parse is an error that names the file."""
+    """Parse one file; raises pglast's ``ParseError`` where PostgreSQL would refuse it."""
     text = path.read_text(encoding="utf-8")
-    try:
-        statements = parse_sql(text)
-        functions = [
-            _function(path, text, statement)
-            for statement in statements
-            if isinstance(statement.stmt, ast.CreateFunctionStmt)
-        ]
-    except ParseError as error:
-        raise SystemExit(f"{path}: cannot be parsed: {error}") from error
+    statements = parse_sql(text)
+    functions = [
+        _function(path, text, statement)
+        for statement in statements
+        if isinstance(statement.stmt, ast.CreateFunctionStmt)
+    ]
     return Source(path, text, statements, functions)
 
 

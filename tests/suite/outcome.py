@@ -7,12 +7,16 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Outcome:
-    """Counts of one part. ``failed`` is at least one whenever the part did not succeed."""
+    """Counts of one part. ``failed`` is at least one whenever the part did not succeed.
+
+    Gates are no tests: ``is_tests`` is false for them, and they do not count in the total.
+    """
 
     part: str
     passed: int
     failed: int
     seconds: float
+    is_tests: bool = True
 
     @property
     def exit_code(self) -> int:
