@@ -9,6 +9,7 @@ create table counterfoil.outbox (
     lane text collate "C" not null,
     deferred boolean not null,
     payload jsonb not null,
+    payload_digest bytea,
     delivery_key uuid not null,
     created_at timestamptz not null,
     constraint outbox_pkey primary key (org_id, run_id, seq),
@@ -33,6 +34,8 @@ create table counterfoil.outbox (
     constraint outbox_payload_is_object check (jsonb_typeof(payload) = 'object')
 ) with (fillfactor = 95, autovacuum_vacuum_insert_scale_factor = 0.05);
 
+-- A lane's facts in order, however many of the other lane lie between them.
+create index outbox_lane_idx on counterfoil.outbox (org_id, run_id, lane, seq);
 create unique index outbox_one_terminal_idx on counterfoil.outbox (org_id, run_id)
 where event_type in ('run.completed', 'run.failed', 'run.cancelled');
 
@@ -46,6 +49,7 @@ comment on column counterfoil.outbox.event_type is 'What happened, such as run.p
 comment on column counterfoil.outbox.lane is 'lifecycle (goes to the ledger) or search (only to the journal).';
 comment on column counterfoil.outbox.deferred is 'Whether the payload must be materialised before the fact can be delivered.';
 comment on column counterfoil.outbox.payload is 'What the fact says, as a JSON object.';
+comment on column counterfoil.outbox.payload_digest is 'sha256 of the payload as it was written, kept from the moment materialisation or retention rewrites it, to know a repeat; null while it is as written.';
 comment on column counterfoil.outbox.delivery_key is 'Random identity of the fact in idempotency keys; fixed for its life and never reused, even if the event id is after retention.';
 comment on column counterfoil.outbox.created_at is 'Database time of the write. Never an order: that is seq.';
 
@@ -68,6 +72,8 @@ create table counterfoil.lanes (
     receipt_key text collate "C",
     receipt_through_seq bigint,
     receipt_frozen_at timestamptz,
+    receipt_piece_max_events integer,
+    receipt_piece_max_bytes integer,
     constraint lanes_pkey primary key (org_id, run_id, lane),
     constraint lanes_lane_is_known check (lane in ('lifecycle', 'search')),
     constraint lanes_priority_in_range check (priority between 0 and 3),
@@ -84,7 +90,9 @@ create table counterfoil.lanes (
         coalesce(lease_through_seq, head_seq) between head_seq and tail_seq
     ),
     constraint lanes_receipt_is_whole check (
-        num_nulls(receipt_key, receipt_through_seq, receipt_frozen_at) in (0, 3)
+        num_nulls(
+            receipt_key, receipt_through_seq, receipt_frozen_at, receipt_piece_max_events, receipt_piece_max_bytes
+        ) in (0, 5)
     ),
     constraint lanes_receipt_in_range check (
         coalesce(receipt_through_seq, head_seq) between head_seq and tail_seq
@@ -100,6 +108,10 @@ create index lanes_ready_lifecycle_idx on counterfoil.lanes (priority, due_at)
 where lane = 'lifecycle' and blocked_at is null;
 create index lanes_ready_search_idx on counterfoil.lanes (priority, due_at)
 where lane = 'search' and blocked_at is null;
+-- For one org's claims. Neither kind of claim can be planned on the other's index: here the lane is a
+-- parameter, which proves no predicate above; there no org is given, and only those two keep the order.
+create index lanes_ready_by_org_idx on counterfoil.lanes (org_id, lane, priority, due_at)
+where blocked_at is null;
 create index lanes_blocked_idx on counterfoil.lanes (org_id, blocked_at) where blocked_at is not null;
 
 comment on table counterfoil.lanes is
@@ -109,7 +121,7 @@ comment on column counterfoil.lanes.run_id is 'Run whose facts wait.';
 comment on column counterfoil.lanes.lane is 'lifecycle or search.';
 comment on column counterfoil.lanes.priority is '0 when run.created is pending, 1 a terminal, 2 a public wait, 3 anything else.';
 comment on column counterfoil.lanes.due_at is 'When the head may be claimed: when it came to the front, or the end of its backoff.';
-comment on column counterfoil.lanes.head_seq is 'Position of the first pending fact.';
+comment on column counterfoil.lanes.head_seq is 'Where the pending facts begin: every fact of the lane at or after it is pending, none before.';
 comment on column counterfoil.lanes.tail_seq is 'Position of the last pending fact.';
 comment on column counterfoil.lanes.terminal_seq is 'Position of the pending terminal; null for none.';
 comment on column counterfoil.lanes.wait_seq is 'Position of the last pending public wait; null for none.';
@@ -122,6 +134,8 @@ comment on column counterfoil.lanes.lease_through_seq is 'Last fact the lease co
 comment on column counterfoil.lanes.receipt_key is 'Idempotency key of the frozen receipt that starts at the head; null for none.';
 comment on column counterfoil.lanes.receipt_through_seq is 'Last fact of the frozen receipt.';
 comment on column counterfoil.lanes.receipt_frozen_at is 'Database time of the first freeze; later ones keep it.';
+comment on column counterfoil.lanes.receipt_piece_max_events is 'Most events of one HTTP piece, as set at the freeze: the receipt is always cut at the same places.';
+comment on column counterfoil.lanes.receipt_piece_max_bytes is 'Most bytes of one HTTP piece, as set at the freeze.';
 
 create table counterfoil.fact_failures (
     org_id text collate "C" not null,
@@ -196,8 +210,8 @@ comment on table counterfoil.deliveries is
 comment on column counterfoil.deliveries.org_id is 'Tenant.';
 comment on column counterfoil.deliveries.run_id is 'Run of the facts.';
 comment on column counterfoil.deliveries.lane is 'Lane of the facts.';
-comment on column counterfoil.deliveries.first_seq is 'First fact of the delivery.';
-comment on column counterfoil.deliveries.last_seq is 'Last fact of the delivery; those of the same lane between the two belong to it.';
+comment on column counterfoil.deliveries.first_seq is 'Where the delivery begins: its facts are those of the lane from here to last_seq.';
+comment on column counterfoil.deliveries.last_seq is 'Last fact of the delivery.';
 comment on column counterfoil.deliveries.outcome is 'delivered, or skipped by an operator (see operator_audit).';
 comment on column counterfoil.deliveries.idempotency_key is 'Receipt under which the facts were delivered; null where nothing went over HTTP.';
 comment on column counterfoil.deliveries.lease_owner is 'Dispatcher that acknowledged, or the operator that skipped.';
