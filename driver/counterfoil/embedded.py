@@ -176,14 +176,11 @@ class EmbeddedServer:
         return place
 
     def _is_ready(self, place: Place) -> bool:
+        command = [str(self.bin_dir / "pg_isready"), "--quiet", "--timeout=3"]
+        command += [f"--host={place.socket_dir}", f"--port={PORT}"]
+        command += [f"--username={OWNER}", f"--dbname={OWNER}"]
         answer = subprocess.run(  # noqa: S603 - a program of the wheel, a path of ours
-            [
-                *(str(self.bin_dir / "pg_isready"), "--quiet", "--timeout=3"),
-                *(f"--host={place.socket_dir}", f"--port={PORT}"),
-            ],
-            check=False,
-            capture_output=True,
-            env={"PATH": os.defpath, "LC_ALL": "C"},
+            command, check=False, capture_output=True, env={"PATH": os.defpath, "LC_ALL": "C"}
         )
         return answer.returncode == 0
 

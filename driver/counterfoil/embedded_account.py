@@ -28,10 +28,14 @@ class EmbeddedServerError(RuntimeError):
     """
 
     def __init__(self, problem: str, where: object, remedy: str) -> None:
-        super().__init__(f"{problem}: {where}\n{remedy}")
+        # All three are arguments of the exception, so that it survives pickling.
+        super().__init__(problem, str(where), remedy)
         self.problem = problem
         self.where = str(where)
         self.remedy = remedy
+
+    def __str__(self) -> str:
+        return f"{self.problem}: {self.where}\n{self.remedy}"
 
 
 @dataclass(frozen=True)

@@ -225,9 +225,11 @@ def _make_socket_dir(place: Place) -> None:
         if _is_private(place.socket_dir, place.account):
             return
         run.unlink()  # the temporary folder was cleaned, by a restart of the machine for instance
-    elif run.exists() or _fits(run):
+    elif _fits(run):
         folder(run, 0o700, place.account.uid, place.account.gid)
         return
+    elif run.exists():
+        shutil.rmtree(run)  # the home was moved to where its path is too long
     short = _short_folder()
     if place.account.foreign:
         os.chown(short, place.account.uid, place.account.gid)

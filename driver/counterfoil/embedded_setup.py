@@ -121,7 +121,7 @@ def major_version(programs: Path, account: Account) -> tuple[str, str]:
 
 def refuse_other_major(place: Place, programs: Path) -> None:
     """Raise EmbeddedServerError when another major version of PostgreSQL made the data folder."""
-    found = (read_small(place.data / "PG_VERSION") or "unknown").strip()
+    found = (read_small(place.data / "PG_VERSION") or "").strip() or "unknown"
     major, full = major_version(programs, place.account)
     if found != major:
         raise EmbeddedServerError(
