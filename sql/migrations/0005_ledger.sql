@@ -55,6 +55,7 @@ create table counterfoil.ledger_appends (
     chunk integer not null,
     chunk_count integer not null,
     events_digest bytea not null,
+    events integer not null,
     first_position bigint not null,
     last_position bigint not null,
     lease_owner text collate "C" not null,
@@ -65,7 +66,8 @@ create table counterfoil.ledger_appends (
     constraint ledger_appends_chunk_in_range check (chunk between 1 and chunk_count),
     constraint ledger_appends_positions_in_order check (
         first_position >= 1 and last_position >= first_position - 1
-    )
+    ),
+    constraint ledger_appends_events_not_negative check (events >= last_position - first_position + 1)
 );
 
 comment on table counterfoil.ledger_appends is
@@ -76,8 +78,9 @@ comment on column counterfoil.ledger_appends.idempotency_key is 'Key of the deli
 comment on column counterfoil.ledger_appends.chunk is 'Which piece of the delivery, from 1.';
 comment on column counterfoil.ledger_appends.chunk_count is 'How many pieces the delivery has.';
 comment on column counterfoil.ledger_appends.events_digest is 'sha256 of the piece''s events, to refuse other content under the same key.';
-comment on column counterfoil.ledger_appends.first_position is 'Position of the piece''s first event.';
-comment on column counterfoil.ledger_appends.last_position is 'Position of its last event; one less than the first when the piece had none.';
+comment on column counterfoil.ledger_appends.events is 'How many events the piece held, those included that the ledger had already.';
+comment on column counterfoil.ledger_appends.first_position is 'Position of the first event that the piece added.';
+comment on column counterfoil.ledger_appends.last_position is 'Position of the last one; one less than the first when the piece added none.';
 comment on column counterfoil.ledger_appends.lease_owner is 'Dispatcher whose delivery it was.';
 comment on column counterfoil.ledger_appends.appended_at is 'Database time of the append.';
 
@@ -97,7 +100,9 @@ create table counterfoil.ledger_events (
     references counterfoil.ledgers (org_id, run_id) on delete cascade,
     constraint ledger_events_position_is_positive check (position >= 1),
     constraint ledger_events_item_not_negative check (item >= 0),
-    constraint ledger_events_created_is_first check ((event_type = 'run.created') = (position = 1)),
+    -- One way only: an operator may have skipped a start fact that could not be delivered.
+    constraint ledger_events_created_is_first check (event_type <> 'run.created' or position = 1),
+    constraint ledger_events_started_is_second check (event_type <> 'run.started' or position <= 2),
     constraint ledger_events_event_is_object check (jsonb_typeof(event) = 'object')
 ) with (fillfactor = 100, autovacuum_vacuum_insert_scale_factor = 0.05);
 

@@ -7,6 +7,7 @@ create table counterfoil.step_receipts (
     run_id text collate "C" not null,
     run_attempt integer,
     lease_id text collate "C",
+    lease_aware boolean not null default false,
     lease_expires_at timestamptz,
     claims integer not null default 1,
     output jsonb,
@@ -14,7 +15,6 @@ create table counterfoil.step_receipts (
     error_payload jsonb,
     failure_kind text collate "C",
     settled_lease_id text collate "C",
-    settled_digest bytea,
     created_at timestamptz not null,
     claimed_at timestamptz not null,
     updated_at timestamptz not null,
@@ -49,15 +49,15 @@ comment on column counterfoil.step_receipts.key is 'Key of the step; 1 to 1000 c
 comment on column counterfoil.step_receipts.status is 'queued, running, completed, failed or skipped.';
 comment on column counterfoil.step_receipts.run_id is 'Run that holds or last held the receipt.';
 comment on column counterfoil.step_receipts.run_attempt is 'Attempt of that run; null where the caller did not say.';
-comment on column counterfoil.step_receipts.lease_id is 'Fencing token of the present or last claim.';
+comment on column counterfoil.step_receipts.lease_id is 'Fencing token of the present or last claim; null once it was released.';
+comment on column counterfoil.step_receipts.lease_aware is 'Whether the claimer chose the lease id. Then every write must name it; else run and attempt suffice.';
 comment on column counterfoil.step_receipts.lease_expires_at is 'Time at which the lease lapses; set exactly while the receipt runs.';
 comment on column counterfoil.step_receipts.claims is 'How often the receipt was claimed for computing.';
 comment on column counterfoil.step_receipts.output is 'What the step returned, sanitised. SQL null and JSON null both read as null.';
 comment on column counterfoil.step_receipts.error is 'Message of the failure, redacted.';
 comment on column counterfoil.step_receipts.error_payload is 'Structured failure, sanitised.';
 comment on column counterfoil.step_receipts.failure_kind is 'repairable (may be claimed again) or terminal (is remembered).';
-comment on column counterfoil.step_receipts.settled_lease_id is 'Lease under which the receipt was settled, to know a repeat.';
-comment on column counterfoil.step_receipts.settled_digest is 'sha256 of what it was settled with, to tell a repeat from another answer.';
+comment on column counterfoil.step_receipts.settled_lease_id is 'Lease under which the receipt was settled or released, to know a repeat.';
 comment on column counterfoil.step_receipts.created_at is 'Database time of the first claim.';
 comment on column counterfoil.step_receipts.claimed_at is 'Database time of the latest claim.';
 comment on column counterfoil.step_receipts.updated_at is 'Database time of the latest change.';

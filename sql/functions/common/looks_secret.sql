@@ -1,0 +1,27 @@
+-- looks_secret: whether a text could hold a secret.
+--
+-- Promises: true for every text in which redact_text or is_secret_name would find something, and for some others; a
+--           cheap first look.
+-- Locks:    nothing.
+-- Raises:   nothing.
+-- Since:    1
+
+create or replace function counterfoil.looks_secret(p_text text)
+returns boolean
+language sql
+immutable
+parallel safe
+strict
+security invoker
+as $function$
+    select p_text ~* (
+        'pass[wpc]|pwd|secret|token|credential|signature|[a-z][_ -]?key|authoriz|cookie|bearer|basic|-----begin|://[^/]*@'
+        '|eyj|akia|asia|agpa|aida|aroa|anpa|aiza|ya29|gh[pousr]_|github_pat|glpat|xox|k_live|k_test|sk-|npm_|pypi-|sg\.|hf_'
+        '|hvs\.|dop_v1|connection|dsn|\murl'
+    )
+$function$;
+
+comment on function counterfoil.looks_secret(text) is
+'Whether a text could hold a secret or a secret''s name; a cheap first look before redaction. Private.';
+
+revoke all on function counterfoil.looks_secret(text) from public;

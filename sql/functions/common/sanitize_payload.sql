@@ -1,0 +1,68 @@
+-- sanitize_payload: a JSON document fit to be kept.
+--
+-- Promises: values under a secret's name and secrets inside strings become [redacted]; what lies deeper than p_max_depth
+--           containers becomes [truncated]. A document without either comes back as it is. Null for null.
+-- Locks:    nothing.
+-- Raises:   nothing.
+-- Since:    1
+
+create or replace function counterfoil.sanitize_payload(p_document jsonb, p_max_depth integer)
+returns jsonb
+language plpgsql
+stable
+parallel safe
+strict
+security invoker
+set search_path = pg_catalog, pg_temp
+as $function$
+declare
+    v_text text := p_document::text;
+    v_kind text := jsonb_typeof(p_document);
+    v_containers integer;
+    v_clean jsonb;
+begin
+    if v_kind = 'string' then
+        return to_jsonb(counterfoil.redact_text(p_document #>> '{}'));
+    elsif v_kind not in ('object', 'array') then
+        return p_document;
+    elsif p_max_depth < 1 then
+        return '"[truncated]"'::jsonb;
+    end if;
+
+    -- Fewer brackets than levels allowed cannot nest too deep: spares the walk.
+    v_containers := length(v_text) - length(translate(v_text, '{[', ''));
+    if
+        not counterfoil.looks_secret(v_text)
+        and (
+            v_containers <= p_max_depth
+            or not jsonb_path_exists(
+                p_document,
+                format('strict $.**{%s to last} ? (@.type() == "object" || @.type() == "array")', p_max_depth)::jsonpath
+            )
+        )
+    then
+        return p_document;
+    end if;
+
+    if v_kind = 'array' then
+        select jsonb_agg(counterfoil.sanitize_payload(e.value, p_max_depth - 1) order by e.ordinality)
+        into v_clean
+        from jsonb_array_elements(p_document) with ordinality as e (value, ordinality);
+    else
+        select jsonb_object_agg(counterfoil.redact_text(e.key), case
+            when jsonb_typeof(e.value) in ('null', 'boolean') or e.value = '""'::jsonb then e.value
+            when counterfoil.is_secret_name(e.key) then '"[redacted]"'::jsonb
+            else counterfoil.sanitize_payload(e.value, p_max_depth - 1)
+        end)
+        into v_clean
+        from jsonb_each(p_document) as e;
+    end if;
+
+    return coalesce(v_clean, p_document);
+end
+$function$;
+
+comment on function counterfoil.sanitize_payload(jsonb, integer) is
+'The document with secrets replaced by [redacted] and containers deeper than p_max_depth by [truncated]. Private.';
+
+revoke all on function counterfoil.sanitize_payload(jsonb, integer) from public;
