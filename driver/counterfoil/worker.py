@@ -1,0 +1,170 @@
+"""`Worker`: the plays of a program, and the process that executes them.
+
+worker = Worker()
+
+@worker.play("greet")
+def greet(run, name):
+    return run.step("compose", lambda: f"Hello {name}")
+
+worker.run()
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+import socket
+import threading
+import uuid
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, TypeVar
+
+from counterfoil.database import Database
+from counterfoil.embedded import EmbeddedServer
+from counterfoil.engine import Engine, WorkerOptions
+from counterfoil.plays import Plays
+from counterfoil.settings import Settings
+
+log = logging.getLogger(__name__)
+
+AnyPlay = TypeVar("AnyPlay", bound=Callable[..., Any])
+
+
+class Worker:
+    """Executes plays. Without arguments it takes its settings from the environment and the file.
+
+    ``dsn``: connection string (empty: the embedded server). ``schema``: schema of the installation.
+    ``name``: what this worker calls itself; unique by itself when None. ``concurrency``: plays at
+    once. ``lease_seconds``: how long a run stays this worker's without a sign of life, 5 to 300.
+    ``release_lane``: which release's runs it takes. ``drain_seconds``: how long a stopping worker
+    waits for its plays before it gives their runs back.
+    """
+
+    def __init__(
+        self,
+        dsn: str | None = None,
+        *,
+        schema: str | None = None,
+        name: str | None = None,
+        concurrency: int | None = None,
+        lease_seconds: int | None = None,
+        release_lane: str | None = None,
+        drain_seconds: float | None = None,
+        settings: Settings | None = None,
+    ) -> None:
+        given = settings or Settings.load({"dsn": dsn, "schema": schema})
+        self.settings = given
+        self.plays = Plays()
+        self.options = WorkerOptions(
+            name=name or given.worker_name or _own_name(),
+            release_lane=release_lane or given.release_lane,
+            concurrency=given.worker_concurrency if concurrency is None else concurrency,
+            lease_seconds=given.attempt_lease if lease_seconds is None else lease_seconds,
+            poll_seconds=given.poll_seconds,
+            recover_seconds=given.recover_seconds,
+            drain_seconds=given.drain_seconds if drain_seconds is None else drain_seconds,
+            listen=given.listen,
+        )
+        self._check()
+        self._lock = threading.Lock()
+        self._engine: tuple[asyncio.AbstractEventLoop, Engine] | None = None
+        self._stop_asked = False
+
+    def play(self, name: str) -> Callable[[AnyPlay], AnyPlay]:
+        """Register the decorated function, plain or coroutine, as the play of that name.
+
+        It is called with a `Run` (or an `AsyncRun`) and the launch's input.
+        """
+
+        def register(function: AnyPlay) -> AnyPlay:
+            self.plays.add(name, function)
+            return function
+
+        return register
+
+    def configure(self, settings: Settings, **options: Any) -> None:
+        """Other settings and options than the program's own, for whoever starts it.
+
+        Options that are None stay as they are.
+        """
+        self.settings = settings
+        given = {key: value for key, value in options.items() if value is not None}
+        self.options = replace(self.options, **given)
+        self._check()
+
+    def run(self) -> None:
+        """Work until SIGTERM or SIGINT, which drains; a second one stops the process at once."""
+        signals = 0
+
+        def on_signal(number: int) -> None:
+            nonlocal signals
+            signals += 1
+            if signals > 1:
+                # Nothing is given back: the leases lapse and other workers take over.
+                os._exit(128 + number)
+            log.info("stopping", extra={"signal": number})
+            self.stop()
+
+        async def main() -> None:
+            loop = asyncio.get_running_loop()
+            for number in (signal.SIGTERM, signal.SIGINT):
+                loop.add_signal_handler(number, on_signal, number)
+            await self.serve()
+
+        asyncio.run(main())
+
+    async def serve(self) -> None:
+        """Work until `stop`, on the caller's event loop; leaves signals alone."""
+        if not len(self.plays):
+            raise ValueError("the worker has no play: register one with @worker.play(name)")
+        given = self.settings
+        dsn = given.dsn or await asyncio.to_thread(EmbeddedServer.default().ensure().dsn)
+        database = Database(
+            dsn,
+            schema=given.schema,
+            min_size=given.pool_min,
+            max_size=given.pool_max,
+            acquire_seconds=given.pool_timeout,
+            application_name=f"counterfoil worker {self.options.name}"[:63],
+        )
+        async with database:
+            engine = Engine(database, self.plays, self.options)
+            with self._lock:
+                self._engine = (asyncio.get_running_loop(), engine)
+                if self._stop_asked:
+                    engine.stop()
+            log.info(
+                "worker started", extra={"worker": self.options.name, "plays": list(self.plays)}
+            )
+            try:
+                await engine.run()
+            finally:
+                with self._lock:
+                    self._engine = None
+                    self._stop_asked = False
+        log.info("worker stopped", extra={"worker": self.options.name})
+
+    def stop(self) -> None:
+        """Drain and end `run` or `serve`; from any thread, also before they have begun."""
+        with self._lock:
+            self._stop_asked = True
+            running = self._engine
+        if running is not None:
+            loop, engine = running
+            loop.call_soon_threadsafe(engine.stop)
+
+    def _check(self) -> None:
+        options = self.options
+        if options.concurrency < 1:
+            raise ValueError("concurrency is at least 1")
+        if not 5 <= options.lease_seconds <= 300:
+            raise ValueError("lease_seconds is 5 to 300")
+        if options.drain_seconds < 0:
+            raise ValueError("drain_seconds is 0 or more")
+
+
+def _own_name() -> str:
+    return f"{socket.gethostname()}:{os.getpid()}:{uuid.uuid4().hex[:6]}"[:200]
