@@ -127,5 +127,4 @@ insert into counterfoil.settings (name, default_value, kind, minimum, maximum, u
 ('ledger_retention', '31557600', 'integer', 3600, 3155760000, 'seconds', 'How long an ended run keeps its ledger and its row.'),
 ('journal_retention', '7776000', 'integer', 3600, 3155760000, 'seconds', 'How long a journal entry is kept.'),
 ('receipt_retention', '7776000', 'integer', 3600, 3155760000, 'seconds', 'How long a settled step receipt is kept.'),
-('dispatch_token_seconds', '300', 'integer', 10, 3600, 'seconds', 'Lifetime of a dispatch token that the gateway issues.'),
-('receipt_faults_enabled', 'false', 'boolean', null, null, 'switch', 'Whether injected faults are honoured; refused outside a test installation.');
+('dispatch_token_seconds', '300', 'integer', 10, 3600, 'seconds', 'Lifetime of a dispatch token that the gateway issues.');

@@ -100,3 +100,30 @@ comment on column counterfoil.observations.outputs_truncated is 'Whether the out
 comment on column counterfoil.observations.error is 'Message of the failure, redacted and bounded.';
 comment on column counterfoil.observations.observed_at is 'When it happened, as the observer says.';
 comment on column counterfoil.observations.updated_at is 'Database time of the latest change.';
+
+create table counterfoil.receipt_counters (
+    org_id text collate "C" not null,
+    shard smallint not null,
+    reads bigint not null default 0,
+    read_hits bigint not null default 0,
+    claims bigint not null default 0,
+    claims_granted bigint not null default 0,
+    claims_memoised bigint not null default 0,
+    claims_forced bigint not null default 0,
+    constraint receipt_counters_pkey primary key (org_id, shard),
+    constraint receipt_counters_shard_in_range check (shard between 0 and 15),
+    constraint receipt_counters_not_negative check (
+        least(reads, read_hits, claims, claims_granted, claims_memoised, claims_forced) >= 0
+    )
+) with (fillfactor = 20, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000);
+
+comment on table counterfoil.receipt_counters is
+'What the receipt gateway was asked for, counted per org over sixteen rows so that requests do not wait for each other. Only sums mean anything.';
+comment on column counterfoil.receipt_counters.org_id is 'Tenant.';
+comment on column counterfoil.receipt_counters.shard is 'Which of the sixteen rows, 0 to 15.';
+comment on column counterfoil.receipt_counters.reads is 'Receipts asked for by a get action.';
+comment on column counterfoil.receipt_counters.read_hits is 'Those among them that existed.';
+comment on column counterfoil.receipt_counters.claims is 'Receipts asked for by a claim action.';
+comment on column counterfoil.receipt_counters.claims_granted is 'Those among them that the caller then computed.';
+comment on column counterfoil.receipt_counters.claims_memoised is 'Those among them that were answered with a settled result.';
+comment on column counterfoil.receipt_counters.claims_forced is 'Those among them that were claimed with forceRefresh.';

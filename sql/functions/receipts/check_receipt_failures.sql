@@ -23,7 +23,9 @@ begin
     into v_index, v_field
     from (
         select i.ordinality - 1 as index, case
-            when coalesce(nullif(i.item -> 'failureKind', 'null'::jsonb), '"terminal"'::jsonb) not in ('"repairable"'::jsonb, '"terminal"'::jsonb)
+            when
+                coalesce(jsonb_typeof(i.item -> 'failureKind'), 'null') not in ('null', 'string')
+                or i.item ->> 'failureKind' not in ('repairable', 'terminal')
                 then 'failureKind'
             when coalesce(jsonb_typeof(i.item -> 'error'), 'null') not in ('null', 'string') then 'error'
             when coalesce(jsonb_typeof(i.item -> 'errorPayload'), 'null') not in ('null', 'object') then 'errorPayload'

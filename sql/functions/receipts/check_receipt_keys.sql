@@ -6,7 +6,7 @@
 -- Raises:   RL001 with DETAIL such as p_keys[3], counted from 0; RL008 for too many.
 -- Since:    1
 
-create or replace function counterfoil.check_receipt_keys(p_keys text [], p_where text)
+create or replace function counterfoil.check_receipt_keys(p_keys text[], p_where text)
 returns void
 language plpgsql
 stable
@@ -47,7 +47,7 @@ begin
 end
 $function$;
 
-comment on function counterfoil.check_receipt_keys(text [], text) is
+comment on function counterfoil.check_receipt_keys(text[], text) is
 'Refuses too many keys (RL008) or a malformed one (RL001, DETAIL p_where with its index). Private.';
 
-revoke all on function counterfoil.check_receipt_keys(text [], text) from public;
+revoke all on function counterfoil.check_receipt_keys(text[], text) from public;

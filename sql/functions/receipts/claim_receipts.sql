@@ -17,8 +17,8 @@ create or replace function counterfoil.claim_receipts(
     p_org_id text,
     p_run_id text,
     p_run_attempt integer,
-    p_keys text [],
-    p_lease_ids text [] default null,
+    p_keys text[],
+    p_lease_ids text[] default null,
     p_options jsonb default null
 )
 returns table (ordinal integer, key text, receipt jsonb, claimed boolean)
@@ -33,7 +33,7 @@ as $function$
     from counterfoil.take_receipts(p_org_id, p_run_id, p_run_attempt, p_keys, p_lease_ids, p_options) as t
 $function$;
 
-comment on function counterfoil.claim_receipts(text, text, integer, text [], text [], jsonb) is
+comment on function counterfoil.claim_receipts(text, text, integer, text[], text[], jsonb) is
 'Claims step receipts for an attempt, or answers what is known of them: (ordinal, key, receipt, claimed) in the order asked.';
 
-revoke all on function counterfoil.claim_receipts(text, text, integer, text [], text [], jsonb) from public;
+revoke all on function counterfoil.claim_receipts(text, text, integer, text[], text[], jsonb) from public;

@@ -6,7 +6,7 @@
 -- Raises:   RL001 malformed arguments; RL008 too many keys.
 -- Since:    1
 
-create or replace function counterfoil.get_receipts(p_org_id text, p_keys text [])
+create or replace function counterfoil.get_receipts(p_org_id text, p_keys text[])
 returns table (ordinal integer, key text, receipt jsonb)
 language sql
 stable
@@ -19,7 +19,7 @@ as $function$
     from counterfoil.look_up_receipts(p_org_id, p_keys) as t
 $function$;
 
-comment on function counterfoil.get_receipts(text, text []) is
+comment on function counterfoil.get_receipts(text, text[]) is
 'Reads step receipts: (ordinal, key, receipt) in the order asked, receipt null where there is none.';
 
-revoke all on function counterfoil.get_receipts(text, text []) from public;
+revoke all on function counterfoil.get_receipts(text, text[]) from public;

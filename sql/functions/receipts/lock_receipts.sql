@@ -10,12 +10,12 @@
 create or replace function counterfoil.lock_receipts(
     p_org_id text,
     p_run_id text,
-    p_keys text [],
-    p_lease_ids text [],
-    p_attempts integer [],
-    p_allowed text []
+    p_keys text[],
+    p_lease_ids text[],
+    p_attempts integer[],
+    p_allowed text[]
 )
-returns text []
+returns text[]
 language plpgsql
 volatile
 parallel unsafe
@@ -27,7 +27,7 @@ set enable_seqscan = off
 as $function$
 declare
     v_now timestamptz;
-    v_standings text [];
+    v_standings text[];
     v_index bigint;
     v_word text;
 begin
@@ -84,7 +84,7 @@ begin
 end
 $function$;
 
-comment on function counterfoil.lock_receipts(text, text, text [], text [], integer [], text []) is
+comment on function counterfoil.lock_receipts(text, text, text[], text[], integer[], text[]) is
 'Locks receipts in key order and answers how run, attempt and lease stand to each: held, lapsed, queued, released, settled, other, absent. Raises for words not in p_allowed, if given. Private.';
 
-revoke all on function counterfoil.lock_receipts(text, text, text [], text [], integer [], text []) from public;
+revoke all on function counterfoil.lock_receipts(text, text, text[], text[], integer[], text[]) from public;

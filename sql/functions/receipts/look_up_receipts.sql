@@ -5,7 +5,7 @@
 -- Raises:   RL001, RL008; see get_receipts.
 -- Since:    1
 
-create or replace function counterfoil.look_up_receipts(p_org_id text, p_keys text [])
+create or replace function counterfoil.look_up_receipts(p_org_id text, p_keys text[])
 returns table (ordinal integer, key text, receipt jsonb)
 language plpgsql
 stable
@@ -33,7 +33,7 @@ begin
 end
 $function$;
 
-comment on function counterfoil.look_up_receipts(text, text []) is
+comment on function counterfoil.look_up_receipts(text, text[]) is
 'Reads receipts, one answer per key in the order asked; the work behind get_receipts. Private.';
 
-revoke all on function counterfoil.look_up_receipts(text, text []) from public;
+revoke all on function counterfoil.look_up_receipts(text, text[]) from public;

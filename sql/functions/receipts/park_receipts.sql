@@ -24,10 +24,10 @@ set plan_cache_mode = force_generic_plan
 set enable_seqscan = off
 as $function$
 declare
-    v_keys text [];
-    v_lease_ids text [];
-    v_attempts integer [];
-    v_standings text [];
+    v_keys text[];
+    v_lease_ids text[];
+    v_attempts integer[];
+    v_standings text[];
     v_now timestamptz;
 begin
     perform counterfoil.check_id(p_org_id, 'p_org_id');

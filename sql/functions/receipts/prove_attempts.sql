@@ -6,7 +6,7 @@
 -- Raises:   RL004 attempt_lease_not_current.
 -- Since:    1
 
-create or replace function counterfoil.prove_attempts(p_org_id text, p_run_id text, p_attempts integer [])
+create or replace function counterfoil.prove_attempts(p_org_id text, p_run_id text, p_attempts integer[])
 returns void
 language plpgsql
 stable
@@ -40,7 +40,7 @@ begin
 end
 $function$;
 
-comment on function counterfoil.prove_attempts(text, text, integer []) is
+comment on function counterfoil.prove_attempts(text, text, integer[]) is
 'Refuses (RL004 attempt_lease_not_current) unless every attempt holds the run; runs unknown here pass. Private.';
 
-revoke all on function counterfoil.prove_attempts(text, text, integer []) from public;
+revoke all on function counterfoil.prove_attempts(text, text, integer[]) from public;

@@ -22,9 +22,9 @@ set plan_cache_mode = force_generic_plan
 set enable_seqscan = off
 as $function$
 declare
-    v_keys text [];
-    v_lease_ids text [];
-    v_attempts integer [];
+    v_keys text[];
+    v_lease_ids text[];
+    v_attempts integer[];
     v_lease interval;
     v_now timestamptz;
 begin

@@ -28,15 +28,15 @@ as $function$
 declare
     v_depth integer;
     v_most integer;
-    v_keys text [];
-    v_lease_ids text [];
-    v_attempts integer [];
-    v_outputs jsonb [];
-    v_errors text [];
-    v_error_payloads jsonb [];
-    v_failure_kinds text [];
-    v_ttls numeric [];
-    v_standings text [];
+    v_keys text[];
+    v_lease_ids text[];
+    v_attempts integer[];
+    v_outputs jsonb[];
+    v_errors text[];
+    v_error_payloads jsonb[];
+    v_failure_kinds text[];
+    v_ttls numeric[];
+    v_standings text[];
     v_index bigint;
     v_size integer;
     v_now timestamptz;
@@ -63,7 +63,7 @@ begin
         if found then
             perform counterfoil.raise_payload_too_large(
                 format('The output of p_receipts[%s] has %s bytes.', v_index, v_size), format('p_receipts[%s].output', v_index),
-                format('The output of a step may have %s bytes (setting receipt_output_max_bytes); keep large things elsewhere and return where.', v_most)
+                format('A step''s output may have %s bytes (setting receipt_output_max_bytes); return where larger things lie.', v_most)
             );
         end if;
     end if;

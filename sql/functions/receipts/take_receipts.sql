@@ -9,8 +9,8 @@ create or replace function counterfoil.take_receipts(
     p_org_id text,
     p_run_id text,
     p_run_attempt integer,
-    p_keys text [],
-    p_lease_ids text [],
+    p_keys text[],
+    p_lease_ids text[],
     p_options jsonb
 )
 returns table (ordinal integer, key text, receipt jsonb, claimed boolean)
@@ -25,16 +25,16 @@ set enable_seqscan = off
 as $function$
 declare
     v_option text;
-    v_keys text [];
-    v_lease_ids text [];
-    v_aware boolean [];
+    v_keys text[];
+    v_lease_ids text[];
+    v_aware boolean[];
     v_lease interval;
     v_reclaim_running boolean;
     v_reclaim_own_run boolean;
     v_force_refresh boolean;
     v_force_failed_refresh boolean;
     v_inserted integer;
-    v_open text [];
+    v_open text[];
     v_now timestamptz;
 begin
     perform counterfoil.check_id(p_org_id, 'p_org_id');
@@ -61,7 +61,7 @@ begin
     if found then
         perform counterfoil.raise_invalid_argument(
             format('p_options.%s is unknown or of the wrong type.', v_option), 'p_options.' || v_option,
-            'Known are leaseAware, reclaimRunning, reclaimOwnRun, forceRefresh, forceFailedRefresh (booleans) and leaseSeconds (a whole number).'
+            'Booleans: leaseAware, reclaimRunning, reclaimOwnRun, forceRefresh, forceFailedRefresh; a whole number: leaseSeconds.'
         );
     end if;
     if p_lease_ids is not null and cardinality(p_lease_ids) <> cardinality(p_keys) then
@@ -212,7 +212,7 @@ begin
 end
 $function$;
 
-comment on function counterfoil.take_receipts(text, text, integer, text [], text [], jsonb) is
+comment on function counterfoil.take_receipts(text, text, integer, text[], text[], jsonb) is
 'Claims receipts for an attempt and answers each key in the order asked; the work behind claim_receipts. Private.';
 
-revoke all on function counterfoil.take_receipts(text, text, integer, text [], text [], jsonb) from public;
+revoke all on function counterfoil.take_receipts(text, text, integer, text[], text[], jsonb) from public;

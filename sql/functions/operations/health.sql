@@ -1,0 +1,235 @@
+-- health: signs of life of the whole installation, in one document.
+--
+-- Promises: pending, blocked and oldest age per lane, live and expired leases, attempts, queue and admission use, plays that
+--           are queued but that no live worker knows, receipts, schema version, what retention has still to do. Bounded: it counts no
+--           further than 10,000 rows of a kind ("atLeast": true where it stopped) and reads through indexes.
+-- Locks:    nothing.
+-- Raises:   nothing.
+-- Since:    1
+
+create or replace function counterfoil.health()
+returns jsonb
+language plpgsql
+stable
+parallel safe
+called on null input
+security definer
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+as $function$
+declare
+    v_now timestamptz := clock_timestamp();
+    v_most bigint := 10000::bigint;
+    v_lanes jsonb;
+    v_attempts jsonb;
+    v_queue jsonb;
+    v_admission jsonb;
+    v_receipts jsonb;
+    v_retention jsonb;
+begin
+    select jsonb_object_agg(n.lane, jsonb_build_object(
+        'pendingRuns', counterfoil.bounded_count(p.runs, v_most),
+        'pendingFactsAtMost', p.facts,
+        'oldestAgeSeconds', coalesce(greatest(0, round(extract(epoch from v_now - p.oldest), 3)), 0),
+        'leases', jsonb_build_object('live', p.live, 'expired', p.expired),
+        'frozenReceipts', p.frozen,
+        'blockedRuns', counterfoil.bounded_count(b.runs, v_most),
+        'oldestBlockedAgeSeconds', coalesce(round(extract(epoch from v_now - b.oldest), 3), 0)
+    ))
+    into v_lanes
+    from (values ('lifecycle'), ('search')) as n (lane)
+    cross join lateral (
+        select
+            count(*) as runs,
+            -- Each of the four priorities has its own oldest; the index gives the first rows of each.
+            min(f.due_at) as oldest,
+            count(*) filter (where f.lease_expires_at > v_now) as live,
+            count(*) filter (where f.lease_expires_at <= v_now) as expired,
+            count(*) filter (where f.receipt_frozen_at is not null) as frozen,
+            coalesce(sum(f.facts), 0) as facts
+        from (values (0), (1), (2), (3)) as q (priority)
+        cross join lateral (
+            select l.due_at, l.lease_expires_at, l.receipt_frozen_at, l.tail_seq - l.head_seq + 1 as facts
+            from counterfoil.lanes as l
+            where l.lane = n.lane and l.blocked_at is null and l.priority = q.priority
+            order by l.due_at
+            limit v_most + 1
+        ) as f
+    ) as p
+    cross join lateral (
+        select count(*) as runs, min(f.blocked_at) as oldest
+        from (
+            select l.blocked_at
+            from counterfoil.lanes as l
+            where l.lane = n.lane and l.blocked_at is not null
+            limit v_most + 1
+        ) as f
+    ) as b;
+
+    select jsonb_build_object(
+        'active', counterfoil.bounded_count(count(*), v_most),
+        'leases', jsonb_build_object(
+            'live', count(*) filter (where f.lease_expires_at > v_now),
+            'expired', count(*) filter (where f.lease_expires_at <= v_now)
+        )
+    )
+    into v_attempts
+    from (
+        select a.lease_expires_at
+        from counterfoil.attempts as a
+        where a.status = 'running'
+        limit v_most + 1
+    ) as f;
+
+    select jsonb_build_object(
+        'ready', counterfoil.bounded_count(r.runs, v_most),
+        'oldestReadyAgeSeconds', coalesce(greatest(0, round(extract(epoch from v_now - r.oldest), 3)), 0),
+        'sleeping', counterfoil.bounded_count(s.runs, v_most),
+        'held', counterfoil.bounded_count(h.runs, v_most),
+        'unknownPlays', counterfoil.unknown_plays(v_now)
+    )
+    into v_queue
+    from (
+        select count(*) as runs, min(f.ready_at) as oldest
+        from (
+            select q.ready_at
+            from counterfoil.run_queue as q
+            where q.state = 'ready'
+            limit v_most + 1
+        ) as f
+    ) as r
+    cross join (
+        select count(*) as runs
+        from (
+            select
+            from counterfoil.run_queue as q
+            where q.state = 'sleeping'
+            limit v_most + 1
+        ) as f
+    ) as s
+    cross join (
+        select count(*) as runs
+        from (
+            select
+            from counterfoil.run_queue as q
+            where q.state = 'held'
+            limit v_most + 1
+        ) as f
+    ) as h;
+
+    select jsonb_build_object(
+        'queued', u.queued,
+        'active', u.active,
+        'launchesThisMinute', u.launches,
+        'atLeast', u.shards > v_most,
+        'limits', (
+            select jsonb_build_object(
+                'maxQueued', m.max_queued, 'maxActive', m.max_active, 'launchesPerMinute', m.launches_per_minute
+            )
+            from counterfoil.admission_limits as m
+            where m.org_id = '' and m.scope = 'installation'
+        )
+    )
+    into v_admission
+    from (
+        select
+            count(*) as shards,
+            coalesce(sum(f.queued), 0) as queued,
+            coalesce(sum(f.active), 0) as active,
+            coalesce(sum(f.window_launches) filter (where f.window_start = date_trunc('minute', v_now)), 0) as launches
+        from (
+            select c.queued, c.active, c.window_start, c.window_launches
+            from counterfoil.admission_counters as c
+            where c.org_id <> ''
+            limit v_most + 1
+        ) as f
+    ) as u;
+
+    select jsonb_build_object(
+        'reads', coalesce(sum(f.reads), 0),
+        'readHits', coalesce(sum(f.read_hits), 0),
+        'claims', coalesce(sum(f.claims), 0),
+        'claimsGranted', coalesce(sum(f.claims_granted), 0),
+        'claimsMemoised', coalesce(sum(f.claims_memoised), 0),
+        'claimsForced', coalesce(sum(f.claims_forced), 0),
+        'atLeast', count(*) > v_most
+    )
+    into v_receipts
+    from (
+        select k.reads, k.read_hits, k.claims, k.claims_granted, k.claims_memoised, k.claims_forced
+        from counterfoil.receipt_counters as k
+        limit v_most + 1
+    ) as f;
+
+    select jsonb_build_object(
+        'logs', (
+            select counterfoil.bounded_count(count(*), v_most)
+            from (
+                select
+                from counterfoil.deliveries as d
+                where
+                    d.logs_purged_at is null
+                    and d.delivered_at < v_now - make_interval(secs => counterfoil.setting_integer('log_retention'))
+                limit v_most + 1
+            ) as f
+        ),
+        'facts', (
+            select counterfoil.bounded_count(count(*), v_most)
+            from (
+                select
+                from counterfoil.deliveries as d
+                where d.delivered_at < v_now - make_interval(secs => counterfoil.setting_integer('outbox_retention'))
+                limit v_most + 1
+            ) as f
+        ),
+        'journal', (
+            select counterfoil.bounded_count(count(*), v_most)
+            from (
+                select
+                from counterfoil.run_journal as j
+                where j.recorded_at < v_now - make_interval(secs => counterfoil.setting_integer('journal_retention'))
+                limit v_most + 1
+            ) as f
+        ),
+        'receipts', (
+            select counterfoil.bounded_count(count(*), v_most)
+            from (
+                select
+                from counterfoil.step_receipts as r
+                where r.settled_at < v_now - make_interval(secs => counterfoil.setting_integer('receipt_retention'))
+                limit v_most + 1
+            ) as f
+        )
+    )
+    into v_retention;
+
+    return jsonb_build_object(
+        'schemaVersion', (
+            select max(m.version)
+            from counterfoil.schema_migrations as m
+        ),
+        'at', counterfoil.iso_time(v_now),
+        'lanes', v_lanes,
+        'attempts', v_attempts,
+        'queue', v_queue,
+        'admission', v_admission,
+        'workers', (
+            select count(*)
+            from counterfoil.workers as w
+            where w.last_seen_at > v_now - interval '5 minutes'
+        ),
+        'listeners', (
+            select count(*)
+            from counterfoil.listeners as l
+            where l.asleep_until > v_now
+        ),
+        'receipts', v_receipts,
+        'retentionBacklog', v_retention
+    );
+end
+$function$;
+
+comment on function counterfoil.health() is
+'Signs of life as one JSON document: lanes, leases, attempts, queue with plays that no live worker knows, admission use, receipts, retention backlog, schema version.';
+
+revoke all on function counterfoil.health() from public;
