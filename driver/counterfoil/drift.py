@@ -105,7 +105,7 @@ def _functions(tree: SqlTree, state: SchemaState) -> Iterator[Finding]:
 
 def _matrix(tree: SqlTree) -> Iterator[Finding]:
     for name, problem in matrix_problems(tree):
-        yield Finding("grant", name, problem, "correct sql/grants.toml and migrate")
+        yield Finding("matrix", name, problem, "correct sql/grants.toml and migrate")
 
 
 def matrix_problems(tree: SqlTree) -> list[tuple[str, str]]:
@@ -134,8 +134,10 @@ def _differences(
     tree: SqlTree, state: SchemaState, expected: Shape, present: Shape
 ) -> Iterator[Finding]:
     shipped = {function.file.path: function.file.checksum for function in tree.functions}
-    outdated = {
-        f.signature for f in state.functions.values() if shipped.get(f.source) != f.checksum
+    named_already = {
+        f.signature
+        for f in state.functions.values()
+        if shipped.get(f.source) != f.checksum or f.present_checksum is None
     }
     behind = bool(pending_migrations(tree, state))
     for key in sorted(expected.objects.keys() | present.objects.keys()):
@@ -145,7 +147,7 @@ def _differences(
         )
         signature = name.removeprefix("function ")
         known = signature in state.functions or signature in expected.calls
-        if is_function and known and (behind or signature in outdated):
+        if is_function and known and (behind or signature in named_already):
             continue
         difference = _difference(key, expected, present)
         if difference is not None:

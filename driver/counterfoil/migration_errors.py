@@ -65,5 +65,5 @@ class StepFailedError(MigrationError):
         self.sqlstate = sqlstate
 
 
-class ExpectedShapeError(MigrationError):
-    """The shipped SQL could not be installed on the side, so there is nothing to compare with."""
+class ExpectedShapeError(StepFailedError):
+    """The shipped SQL could not be installed on the side, to compare with; nothing was changed."""

@@ -80,7 +80,9 @@ select 'constraint',
 from pg_constraint as k
 left join rel as c on c.oid = k.conrelid
 left join typ as t on t.oid = k.contypid
-where c.oid is not null or t.oid is not null
+where (c.oid is not null or t.oid is not null)
+  -- From 18 on a column's NOT NULL is a constraint too; the column says it already.
+  and (k.contype <> 'n' or not k.convalidated)
 union all
 select 'index', quote_ident(c.relname),
        concat_ws(' ', pg_get_indexdef(c.oid),
@@ -202,12 +204,20 @@ def _install(conn: Connection, tree: SqlTree, state: SchemaState) -> None:
             try:
                 conn.execute(part.sql.encode(), prepare=False)
             except psycopg.Error as error:
+                hint = _HINTS.get(error.sqlstate or "", "correct the shipped SQL")
                 raise ExpectedShapeError(
-                    "the shipped SQL could not be installed on the side, to compare with: "
-                    f"{error.diag.message_primary or error} [{error.sqlstate}]",
+                    f"{error.diag.message_primary or error} [{error.sqlstate}], while installing "
+                    "the shipped SQL on the side, to compare with",
                     where=part.path or step.title,
-                    hint="the login needs CREATE on the database, and a server that takes writes",
+                    hint=f"{hint}; nothing was changed",
+                    sqlstate=error.sqlstate,
                 ) from error
+
+
+_HINTS = {
+    "42501": "grant the login CREATE on the database",
+    "25006": "connect to a server that takes writes",
+}
 
 
 def _unmarking(mark: str, scratch: str, real: str) -> Callable[[str], str]:

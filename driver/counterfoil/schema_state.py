@@ -8,6 +8,7 @@ from typing import Any
 import psycopg
 
 from counterfoil.grants import ROLES
+from counterfoil.migration_errors import NotOwnerError
 
 Connection = psycopg.Connection[Any]
 
@@ -61,7 +62,6 @@ class SchemaState:
     owner: str | None
     current_user: str
     may_create_roles: bool
-    may_act_as_owner: bool
     has_objects: bool
     has_ledger: bool
     applied: dict[int, AppliedMigration] = field(default_factory=dict)
@@ -81,7 +81,7 @@ select quote_ident(%(schema)s) as identifier,
        pg_get_userbyid(n.nspowner)::text as owner,
        current_user::text as current_user,
        u.rolsuper or u.rolcreaterole as may_create_roles,
-       coalesce(pg_has_role(current_user, n.nspowner, 'member'), true) as may_act_as_owner,
+       coalesce(pg_has_role(current_user, n.nspowner, 'usage'), true) as may_act_as_owner,
        exists (select from pg_class as c where c.relnamespace = n.oid)
          or exists (select from pg_proc as p where p.pronamespace = n.oid) as has_objects,
        exists (select from pg_class as c where c.relnamespace = n.oid
@@ -145,13 +145,22 @@ def pin_search_path(conn: Connection) -> None:
 
 
 def read_state(conn: Connection, schema: str) -> SchemaState:
-    """Read the state of `schema`, inside the caller's transaction."""
+    """Read the state of `schema`, inside the caller's transaction.
+
+    Raises `NotOwnerError` unless the login is the schema's owner or inherits from it.
+    """
     pin_search_path(conn)
     cursor = conn.cursor(row_factory=psycopg.rows.dict_row)
     who = cursor.execute(_WHO, {"schema": schema, "roles": list(ROLES)}).fetchone()
     assert who is not None  # noqa: S101  (every session has a current user)
     namespace = who.pop("namespace")
     roles = frozenset(who.pop("roles"))
+    if not who.pop("may_act_as_owner"):
+        raise NotOwnerError(
+            f"{who['current_user']} lacks the rights of {who['owner']}, who owns it",
+            where=f"schema {schema!r}",
+            hint=f"log in as {who['owner']}, or as a role that inherits from it",
+        )
     if namespace is None or not who["has_ledger"]:
         return SchemaState(schema=schema, roles=roles, **who)
     identifier = who["identifier"]

@@ -5,7 +5,6 @@ from __future__ import annotations
 from counterfoil.grants import ROLES
 from counterfoil.migration_errors import (
     EditedMigrationError,
-    NotOwnerError,
     SchemaNewerError,
     SchemaOccupiedError,
 )
@@ -17,12 +16,6 @@ from counterfoil.step_writer import Part, Step, StepWriter, Timeouts, terminated
 def check_state(tree: SqlTree, state: SchemaState) -> None:
     """Refuse a database that this package cannot bring up to date."""
     where = f"schema {state.schema!r}"
-    if not state.may_act_as_owner:
-        raise NotOwnerError(
-            f"{state.current_user} may not change what {state.owner} owns",
-            where=where,
-            hint=f"log in as {state.owner}, or as a member of that role",
-        )
     if state.has_objects and not state.has_ledger:
         raise SchemaOccupiedError(
             "the schema exists and holds objects, but no ledger of migrations",

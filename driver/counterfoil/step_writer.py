@@ -125,7 +125,7 @@ class StepWriter:
         parts.append(Part(_FORGET_FUNCTIONS.format(id=self.id)))
         if drops:
             listed = ",\n  ".join(f"{self.id}.{signature}" for signature in drops)
-            parts.append(Part(f"drop routine\n  {listed};\n"))
+            parts.append(Part(f"drop routine if exists\n  {listed};\n"))
         parts += [self.file(function.file) for function in self.tree.functions]
         if self.tree.functions:
             parts.append(Part(self._function_rows(self.tree.functions)))
@@ -181,7 +181,7 @@ class StepWriter:
         return Part(
             _INDEX_GUARD.format(
                 name=literal(name),
-                table=f"{self.id}.{index.table}",
+                table=literal(f"{self.id}.{index.table}"),
                 namespace=literal(self.id),
                 ddl=with_schema(terminated(plain), self.id),
                 state=PREREQUISITE_STATE,
@@ -198,7 +198,8 @@ set duration_ms = extract(epoch from clock_timestamp() - m.applied_at) * 1000
 where m.version = {version};
 """
 
-# An empty table needs no preparation: a fresh install builds the index then and there.
+# A table below 1 MB needs no preparation: the index is there in milliseconds, so a fresh install,
+# whose tables hold no more than what the migrations put there, needs none.
 _INDEX_GUARD = """\
 do $guard$
 declare
@@ -210,7 +211,7 @@ begin
   if v_usable then
     return;
   end if;
-  if v_usable is null and not exists (select from {table}) then
+  if v_usable is null and pg_relation_size({table}::regclass) < 1048576 then
     execute $ddl$
 {ddl}$ddl$;
     return;
