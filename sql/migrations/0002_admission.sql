@@ -137,7 +137,10 @@ create table counterfoil.runs (
 ) with (fillfactor = 60, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 2000);
 
 create index runs_by_parent_idx on counterfoil.runs (org_id, parent_run_id) where parent_run_id is not null;
-create index runs_recent_idx on counterfoil.runs (org_id, created_at desc, run_id desc);
+-- Partial, so that a plan made while the table is small cannot take it for a look-up by key: on few rows it looks
+-- cheaper than the primary key and then reads the whole org. Lists say created_at > '-infinity'.
+create index runs_recent_idx on counterfoil.runs (org_id, created_at desc, run_id desc)
+where created_at > '-infinity';
 create index runs_unended_deadline_idx on counterfoil.runs (release_lane, deadline_at)
 where ended_at is null and deadline_at is not null;
 create index runs_cancelling_idx on counterfoil.runs (release_lane, cancel_deadline_at)

@@ -1,0 +1,90 @@
+-- admit_runs: writes what belongs to runs that were just inserted.
+--
+-- Promises: for the launches of the given ordinals: the launch and its dispatch authority, a place in the queue,
+--           run.created, a slot of the concurrency key where one is free, and a wake-up for workers.
+-- Locks:    the runs are new, so the caller's own; their keys' rows are held by the caller. Then lanes.
+-- Raises:   nothing.
+-- Since:    1
+
+create or replace function counterfoil.admit_runs(p_launches jsonb, p_ordinals bigint [], p_now timestamptz)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+strict
+security invoker
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+as $function$
+declare
+    v_orgs text [];
+    v_keys text [];
+    v_ready bigint;
+    v_org record;
+begin
+    insert into counterfoil.launches (org_id, run_id, launch, dispatch_authority)
+    select l.launch ->> 'orgId', l.launch ->> 'runId', l.launch, counterfoil.launch_authority(l.launch)
+    from unnest(p_ordinals) with ordinality as n (ordinal, place)
+    cross join lateral (select p_launches -> (n.ordinal - 1)::integer as launch) as l
+    order by n.place;
+
+    with placed as (
+        insert into counterfoil.run_queue as q (
+            org_id, run_id, state, slotless, release_lane, play_name, priority, ready_at, queued_at, concurrency_key
+        )
+        select
+            r.org_id, r.run_id,
+            case when r.available_at > p_now then 'sleeping' when r.concurrency_key is null then 'ready' else 'held' end,
+            r.concurrency_key is not null, r.release_lane, r.play_name, r.priority, r.available_at, p_now, r.concurrency_key
+        from unnest(p_ordinals) with ordinality as n (ordinal, place)
+        cross join lateral (select p_launches -> (n.ordinal - 1)::integer as launch) as l
+        inner join counterfoil.runs as r on r.org_id = l.launch ->> 'orgId' and r.run_id = l.launch ->> 'runId'
+        order by n.place
+        returning q.org_id, q.state, q.concurrency_key
+    ),
+
+    held as (
+        select distinct p.org_id, p.concurrency_key
+        from placed as p
+        where p.state = 'held'
+    )
+
+    select
+        (select count(*) from placed as p where p.state = 'ready'),
+        (select array_agg(h.org_id order by h.org_id, h.concurrency_key) from held as h),
+        (select array_agg(h.concurrency_key order by h.org_id, h.concurrency_key) from held as h)
+    into v_ready, v_orgs, v_keys;
+
+    for v_org in
+        select
+            r.org_id,
+            array_agg(r.run_id order by n.place) as run_ids,
+            array_agg('run.created:' || gen_random_uuid()::text) as event_ids,
+            array_agg('run.created'::text) as event_types,
+            array_agg(jsonb_strip_nulls(jsonb_build_object(
+                'playId', r.play_id, 'playName', r.play_name, 'rootRunId', r.root_run_id, 'parentRunId', r.parent_run_id
+            )) order by n.place) as payloads
+        from unnest(p_ordinals) with ordinality as n (ordinal, place)
+        cross join lateral (select p_launches -> (n.ordinal - 1)::integer as launch) as l
+        inner join counterfoil.runs as r on r.org_id = l.launch ->> 'orgId' and r.run_id = l.launch ->> 'runId'
+        group by r.org_id
+        order by r.org_id
+    loop
+        perform counterfoil.write_facts(
+            v_org.org_id, v_org.run_ids, v_org.event_ids, v_org.event_types, v_org.payloads, p_now
+        );
+    end loop;
+
+    if coalesce(counterfoil.promote_held(v_orgs, v_keys), false) or v_ready > 0 then
+        perform counterfoil.wake('attempts');
+    end if;
+end
+$function$;
+
+comment on function counterfoil.admit_runs(jsonb, bigint [], timestamptz) is
+'Writes launch, queue place and run.created of runs that were just inserted. Private.';
+
+revoke all on function counterfoil.admit_runs(jsonb, bigint [], timestamptz) from public;

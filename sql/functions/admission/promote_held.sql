@@ -1,0 +1,58 @@
+-- promote_held: lets held runs into the queue while their concurrency key has slots free.
+--
+-- Promises: as many held runs of each key as it has free slots, by priority, then age, become ready and count as in use.
+--           Says whether any did.
+-- Locks:    the caller holds the keys' rows; that alone guards held rows of the queue, which it updates.
+-- Raises:   nothing.
+-- Since:    1
+
+create or replace function counterfoil.promote_held(p_org_ids text [], p_keys text [])
+returns boolean
+language plpgsql
+volatile
+parallel unsafe
+strict
+security invoker
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+as $function$
+declare
+    v_promoted bigint;
+begin
+    with chosen as materialized (
+        select q.org_id, q.run_id, k.concurrency_key
+        from unnest(p_org_ids, p_keys) as g (org_id, concurrency_key)
+        inner join counterfoil.concurrency_keys as k on k.org_id = g.org_id and k.concurrency_key = g.concurrency_key
+        cross join lateral counterfoil.admission_rules(k.org_id) as r
+        cross join lateral (
+            select h.org_id, h.run_id
+            from counterfoil.run_queue as h
+            where h.org_id = k.org_id and h.concurrency_key = k.concurrency_key and h.state = 'held'
+            order by h.priority, h.queued_at, h.run_id
+            limit greatest(r.max_per_concurrency_key - k.in_use, 0)
+        ) as q
+    ),
+
+    promoted as (
+        update counterfoil.run_queue as q
+        set state = 'ready', slotless = false
+        from chosen as c
+        where q.org_id = c.org_id and q.run_id = c.run_id and q.state = 'held'
+    ),
+
+    counted as (
+        update counterfoil.concurrency_keys as k
+        set in_use = k.in_use + n.slots
+        from (select c.org_id, c.concurrency_key, count(*) as slots from chosen as c group by c.org_id, c.concurrency_key) as n
+        where k.org_id = n.org_id and k.concurrency_key = n.concurrency_key
+    )
+
+    select count(*) into v_promoted from chosen as c;
+    return v_promoted > 0;
+end
+$function$;
+
+comment on function counterfoil.promote_held(text [], text []) is
+'Makes held runs of the given keys ready while slots are free; the caller holds the keys'' rows. Private.';
+
+revoke all on function counterfoil.promote_held(text [], text []) from public;

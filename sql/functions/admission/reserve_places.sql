@@ -1,0 +1,117 @@
+-- reserve_places: counts launches in, unless that would go over a limit.
+--
+-- Promises: null and p_count more queued runs and launches of this minute; or the name of the limit that has no room, and
+--           nothing changed. Exact whatever happens at once: each of the sixteen rows may hold its share of the limit
+--           and no more, so the sum cannot go over. Far from the limit an admission takes one row that nobody holds;
+--           near it, all rows in order, and levels them, so that the last place is found wherever it is.
+-- Locks:    rows of admission_counters of p_org_id (empty: the installation's), in order of their number.
+-- Raises:   RL006 when room was lost between looking and locking, which takes a hundred admissions at once.
+-- Since:    1
+
+create or replace function counterfoil.reserve_places(
+    p_org_id text, p_count bigint, p_max_queued bigint, p_launches_per_minute bigint
+)
+returns text
+language plpgsql
+volatile
+parallel unsafe
+called on null input
+security invoker
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+as $function$
+declare
+    -- One admission too many between looking and locking must not be likely.
+    v_margin bigint := 100 + 20 * p_count;
+    v_minute timestamptz := date_trunc('minute', clock_timestamp(), 'UTC');
+    v_own integer := pg_backend_pid() % 16;
+    v_queued bigint;
+    v_launches bigint;
+    v_rows bigint;
+    v_candidates smallint [];
+    v_shard smallint;
+    v_holding boolean := false;
+begin
+    select
+        coalesce(sum(c.queued), 0)::bigint,
+        coalesce(sum(c.window_launches) filter (where c.window_start >= v_minute), 0)::bigint,
+        count(*),
+        array_agg(c.shard order by (c.shard + 16 - v_own) % 16) filter (
+            where c.queued + p_count <= coalesce(counterfoil.counter_share(p_max_queued, c.shard), 9223372036854775807)
+                and case when c.window_start >= v_minute then c.window_launches else 0 end + p_count
+                <= coalesce(counterfoil.counter_share(p_launches_per_minute, c.shard), 9223372036854775807)
+        )
+    into v_queued, v_launches, v_rows, v_candidates
+    from counterfoil.admission_counters as c
+    where c.org_id = p_org_id;
+
+    if v_rows < 16 then
+        insert into counterfoil.admission_counters (org_id, shard)
+        select p_org_id, s.shard
+        from generate_series(0, 15) as s (shard)
+        order by s.shard
+        on conflict on constraint admission_counters_pkey do nothing;
+    elsif
+        coalesce(p_max_queued - v_queued >= v_margin, true)
+        and coalesce(p_launches_per_minute - v_launches >= v_margin, true)
+    then
+        foreach v_shard in array coalesce(v_candidates, '{}') loop
+            perform
+            from counterfoil.admission_counters as c
+            where c.org_id = p_org_id and c.shard = v_shard
+            for no key update skip locked;
+            if found then
+                v_holding := true;
+                update counterfoil.admission_counters as c
+                set
+                    queued = c.queued + p_count,
+                    window_launches = case when c.window_start >= v_minute then c.window_launches else 0 end + p_count,
+                    window_start = greatest(c.window_start, v_minute)
+                where c.org_id = p_org_id
+                    and c.shard = v_shard
+                    and c.queued + p_count <= coalesce(counterfoil.counter_share(p_max_queued, c.shard), 9223372036854775807)
+                    and case when c.window_start >= v_minute then c.window_launches else 0 end + p_count
+                    <= coalesce(counterfoil.counter_share(p_launches_per_minute, c.shard), 9223372036854775807);
+                if found then
+                    return null;
+                end if;
+            end if;
+        end loop;
+        if v_holding then
+            -- Locking the rows in order now, with one in hand, could end in a deadlock.
+            perform counterfoil.raise_capacity('Too many admissions arrived at once.', 'admission', 50);
+        end if;
+    end if;
+
+    perform
+    from counterfoil.admission_counters as c
+    where c.org_id = p_org_id
+    order by c.shard
+    for no key update;
+
+    select
+        sum(c.queued)::bigint,
+        coalesce(sum(c.window_launches) filter (where c.window_start >= v_minute), 0)::bigint
+    into v_queued, v_launches
+    from counterfoil.admission_counters as c
+    where c.org_id = p_org_id;
+    if v_queued + p_count > p_max_queued then
+        return 'max_queued';
+    elsif v_launches + p_count > p_launches_per_minute then
+        return 'launches_per_minute';
+    end if;
+
+    update counterfoil.admission_counters as c
+    set
+        queued = counterfoil.counter_share(v_queued + p_count, c.shard),
+        window_launches = counterfoil.counter_share(v_launches + p_count, c.shard),
+        window_start = greatest(c.window_start, v_minute)
+    where c.org_id = p_org_id;
+    return null;
+end
+$function$;
+
+comment on function counterfoil.reserve_places(text, bigint, bigint, bigint) is
+'Counts p_count launches in under the limits given, exactly, or names the limit that has no room. Empty org: the installation. Private.';
+
+revoke all on function counterfoil.reserve_places(text, bigint, bigint, bigint) from public;

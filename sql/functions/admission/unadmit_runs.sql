@@ -1,0 +1,61 @@
+-- unadmit_runs: gives back what was counted in for launches that somebody else admitted first.
+--
+-- Promises: places under the limits and in the concurrency keys are as if these launches had not come.
+-- Locks:    rows of admission_counters and concurrency_keys that the caller holds already.
+-- Raises:   nothing.
+-- Since:    1
+
+create or replace function counterfoil.unadmit_runs(p_launches jsonb, p_ordinals bigint [])
+returns void
+language plpgsql
+volatile
+parallel unsafe
+strict
+security invoker
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+as $function$
+declare
+    v_org record;
+    v_shard smallint;
+begin
+    for v_org in
+        select g.org_id, count(*) as launches
+        from unnest(p_ordinals) as n (ordinal)
+        cross join lateral (
+            values (''), (p_launches -> (n.ordinal - 1)::integer ->> 'orgId')
+        ) as g (org_id)
+        cross join lateral counterfoil.admission_rules(g.org_id) as r
+        where case when g.org_id = '' then r.all_counted else r.org_counted end
+        group by g.org_id
+        order by g.org_id
+    loop
+        v_shard := counterfoil.lock_counter(v_org.org_id, true);
+        update counterfoil.admission_counters as c
+        set queued = c.queued - v_org.launches, window_launches = greatest(c.window_launches - v_org.launches, 0)
+        where c.org_id = v_org.org_id and c.shard = v_shard;
+    end loop;
+
+    with keys as (
+        select g.org_id, g.concurrency_key, count(*) as runs
+        from unnest(p_ordinals) as n (ordinal)
+        cross join lateral (
+            select
+                p_launches -> (n.ordinal - 1)::integer ->> 'orgId' as org_id,
+                p_launches -> (n.ordinal - 1)::integer ->> 'concurrencyKey' as concurrency_key
+        ) as g
+        where g.concurrency_key is not null
+        group by g.org_id, g.concurrency_key
+    )
+
+    update counterfoil.concurrency_keys as k
+    set unended = k.unended - g.runs
+    from keys as g
+    where k.org_id = g.org_id and k.concurrency_key = g.concurrency_key;
+end
+$function$;
+
+comment on function counterfoil.unadmit_runs(jsonb, bigint []) is
+'Gives back places and keys of launches that somebody else admitted first. Private.';
+
+revoke all on function counterfoil.unadmit_runs(jsonb, bigint []) from public;
