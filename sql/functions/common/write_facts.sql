@@ -22,6 +22,10 @@ called on null input
 security invoker
 set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_generic_plan
+-- A plan made while runs was small must still look runs up by key when it is not.
+set enable_seqscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
 as $function$
 declare
     v_ordinals bigint [];
@@ -32,6 +36,7 @@ begin
         select
             g.ordinal,
             g.run_id,
+            r.row_at,
             r.fact_seq + row_number() over (partition by g.run_id order by g.ordinal) as seq,
             g.event_id,
             g.event_type,
@@ -41,7 +46,13 @@ begin
             counterfoil.is_public_wait(g.event_type, g.payload) as waits
         from unnest(p_run_ids, p_event_ids, p_event_types, p_payloads)
             with ordinality as g (run_id, event_id, event_type, payload, ordinal)
-        inner join counterfoil.runs as r on r.org_id = p_org_id and r.run_id = g.run_id
+        -- By key, run by run, whatever the planner makes of the tables' sizes.
+        cross join lateral (
+            select h.fact_seq, h.ctid as row_at
+            from counterfoil.runs as h
+            where h.org_id = p_org_id and h.run_id = g.run_id
+            limit 1
+        ) as r
     ),
 
     written as (
@@ -59,11 +70,12 @@ begin
         update counterfoil.runs as r
         set fact_seq = w.last_seq, fact_count = r.fact_count + w.facts
         from (
-            select n.run_id, max(n.seq) as last_seq, count(*) as facts
+            select n.row_at, max(n.seq) as last_seq, count(*) as facts
             from numbered as n
-            group by n.run_id
+            group by n.row_at
         ) as w
-        where r.org_id = p_org_id and r.run_id = w.run_id
+        -- By place, which the caller's lock keeps: any other condition, on a small table, is answered by reading the org.
+        where r.ctid = w.row_at
     ),
 
     queued as (
