@@ -1,0 +1,56 @@
+begin;
+\ir ../setup.psql
+\ir setup.psql
+select plan(13);
+
+-- The run's facts, delivered as far as the deliveries below say; f4 is pending.
+select pg_temp.run_with(
+  array['run.events', 'runner.logs', 'run.progress', 'runner.logs'],
+  array[
+    '{"events": [{"type": "log.appended", "lines": ["a"], "lineContexts": [null], "lineIds": ["1"], "channel": "log"}, {"type": "other", "lines": ["mine"]}]}'::jsonb,
+    '{"lines": ["b"], "lineContexts": [null], "lineIds": ["2"], "kept": 1}'::jsonb,
+    '{"lines": 3, "terminalProgressEvents": [{"type": "log.appended", "lines": ["c"]}], "terminalLogLines": ["d"], "terminalLogContexts": [null], "terminalLogIds": [null]}'::jsonb,
+    '{"lines": ["pending"]}'::jsonb
+  ]);
+update counterfoil.lanes as l set head_seq = 5, lease_owner = null, lease_expires_at = null, lease_through_seq = null;
+insert into counterfoil.deliveries (org_id, run_id, lane, first_seq, last_seq, outcome, lease_owner, delivered_at)
+values ('acme', 'r1', 'lifecycle', 1, 1, 'delivered', 'me', now() - interval '40 days'),
+  ('acme', 'r1', 'lifecycle', 2, 3, 'delivered', 'me', now() - interval '8 days'),
+  ('acme', 'r1', 'lifecycle', 4, 4, 'delivered', 'me', now() - interval '6 days');
+
+select pg_temp.raises($$ select * from counterfoil.purge_delivered(0) $$, 'RL001', 'p_limit');
+select is(
+  pg_temp.rows($$ select * from counterfoil.purge_delivered(100) $$),
+  '[{"logs_purged": 2, "facts_removed": 1, "more": false}]', 'what is past its time goes, in one call');
+select is((select count(*) from counterfoil.outbox as o where o.event_id = 'created'), 0::bigint, 'a fact past outbox_retention is gone');
+select is(
+  (select o.payload from counterfoil.outbox as o where o.event_id = 'f1'),
+  '{"events": [{"type": "log.appended", "channel": "log"}, {"type": "other", "lines": ["mine"]}]}',
+  'log events lose their text, other events keep what they call lines');
+select is((select o.payload from counterfoil.outbox as o where o.event_id = 'f2'), '{"kept": 1}', 'carried logs lose theirs');
+select isnt((select o.payload_digest from counterfoil.outbox as o where o.event_id = 'f2'), null, 'what the fact said can still be told');
+select is(
+  (select o.payload -> 'terminalLogLines' from counterfoil.outbox as o where o.event_id = 'f3'), '["d"]',
+  'a fact delivered lately keeps its text');
+select is((select o.payload from counterfoil.outbox as o where o.event_id = 'f4'), '{"lines": ["pending"]}', 'a pending fact is not touched');
+
+update counterfoil.deliveries as d set delivered_at = now() - interval '8 days' where d.first_seq = 4;
+select is(
+  pg_temp.rows($$ select * from counterfoil.purge_delivered(1) $$),
+  '[{"logs_purged": 1, "facts_removed": 0, "more": true}]', 'a full batch says that there may be more');
+select is(
+  (select o.payload from counterfoil.outbox as o where o.event_id = 'f3'),
+  '{"lines": 3, "terminalProgressEvents": [{"type": "log.appended"}]}', 'terminal log text goes, nested too');
+select is(
+  pg_temp.rows($$ select * from counterfoil.purge_delivered(1) $$),
+  '[{"logs_purged": 0, "facts_removed": 0, "more": false}]', 'nothing is taken twice');
+
+update pg_index as i set indisready = false where i.indexrelid = 'counterfoil.run_journal_retention_idx'::regclass;
+select pg_temp.raises($$ select * from counterfoil.purge_delivered(1) $$, 'RL005', 'retention_index_not_ready');
+select ok(
+  has_function_privilege('counterfoil_operator', 'counterfoil.purge_delivered(integer)', 'execute')
+  and not has_function_privilege('counterfoil_dispatcher', 'counterfoil.purge_delivered(integer)', 'execute'),
+  'operators may purge, dispatchers may not');
+
+select * from finish();
+rollback;
