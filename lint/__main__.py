@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import subprocess
 import sys
 import time
@@ -16,6 +17,8 @@ from lint import bodies, house, imports, rooms
 from lint.findings import Finding
 from tests.servers.throwaway import MissingServerError, ThrowawayServer
 
+# A finding, a count that is not nought, or a text that pgspot cannot read.
+_OBJECTION = re.compile(r"^PS\d+:|Errors: [1-9]|^ (?!Errors:)\S", re.MULTILINE)
 ROOT = Path(__file__).parents[1]
 SQL = Path("sql")
 DRIVER = Path("driver/counterfoil")
@@ -61,7 +64,7 @@ def pgspot() -> list[str]:
     )
     # A paragraph for each file: its name, what was found, a count.
     paragraphs = ran.stdout.replace("\nsql/", "\n\0sql/").split("\0")
-    said = [part.strip() for part in paragraphs if "\nPS" in part or "error" in part]
+    said = [part.strip() for part in paragraphs if _OBJECTION.search(part)]
     return said if said or ran.returncode == 0 else [ran.stdout]
 
 

@@ -50,7 +50,7 @@ def header(source: Source, tree: Tree) -> Iterator[Finding]:
         message = f"the file does not open with `-- {source.path.stem}: …`"
         yield Finding(source.path, 1, "header", message)
     for section in _HEADER:
-        if not re.search(rf"\b{section}:\s*\S", source.header):
+        if not re.search(rf"\b{section}:[ \t]*\S", source.header):
             message = f"the opening comment has no section `{section}: …`"
             yield Finding(source.path, 1, "header", message)
 

@@ -150,7 +150,7 @@ def _is_written(ancestors: Ancestor) -> bool:
     for node, member in _chain(ancestors):
         if isinstance(node, ast.SelectStmt):
             return False  # a subquery is evaluated on its own
-        if member == "returningList":
+        if member in ("returningList", "returningClause"):
             return True
         if member == "targetList" and isinstance(node, ast.UpdateStmt | ast.OnConflictClause):
             return True
