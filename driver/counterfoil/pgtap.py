@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -143,7 +144,8 @@ def run_files(dsn: str, paths: Sequence[Path], say: Callable[[str], None]) -> Su
 def run_file(dsn: str, path: Path) -> FileResult:
     """Run one file in a session of its own."""
     result = FileResult(path)
-    with psycopg.connect(dsn, autocommit=True, prepare_threshold=None) as connection:
+    # Closed, not left by `with connection`, which would commit what a dying file had begun.
+    with closing(psycopg.connect(dsn, autocommit=True, prepare_threshold=None)) as connection:
         try:
             for statement in read_script(path):
                 _execute(connection, statement, result)
@@ -168,16 +170,14 @@ def _execute(connection: psycopg.Connection, statement: Statement, result: FileR
 def read_script(path: Path) -> Iterator[Statement]:
     """The statements of a file and of those it includes, in the order psql would send them."""
     text = path.read_text(encoding="utf-8")
-    position = start = 0
-    depth = 0
+    position = start = depth = 0
     words: list[str] = []
     while position < len(text):
         if not words and text[position] == "\\":
             end = text.find("\n", position)
             end = len(text) if end < 0 else end
             yield from _command(text[position + 1 : end].strip(), path, _line(text, position))
-            position = start = end
-            words = []
+            position = end
             continue
         match = _TOKEN.match(text, position)
         if match is None or match.lastgroup is None or match[0] in ("'", '"'):
@@ -190,16 +190,17 @@ def read_script(path: Path) -> Iterator[Statement]:
         if kind == "other" and lexeme == ";" and depth <= 0 and not _in_atomic_body(words):
             if words:
                 yield _statement(text, start, position, path)
-            start, words, depth = position, [], 0
+            words, depth = [], 0
         else:
+            if not words:
+                start = match.start()
             words.append(lexeme.lower() if kind == "word" else lexeme)
     if words:
         yield _statement(text, start, len(text), path)
 
 
 def _statement(text: str, start: int, end: int, path: Path) -> Statement:
-    first = start + len(text[start:end]) - len(text[start:end].lstrip())
-    return Statement(text[start:end].strip(), path, _line(text, first))
+    return Statement(text[start:end].rstrip(), path, _line(text, start))
 
 
 def _line(text: str, position: int) -> int:
