@@ -69,7 +69,7 @@ comment on column counterfoil.operator_audit.details is 'What changed, such as t
 create table counterfoil.workers (
     worker text collate "C" not null,
     release_lane text collate "C" not null,
-    plays text [] not null,
+    plays text[] not null,
     claim_cursor text collate "C",
     first_seen_at timestamptz not null,
     last_seen_at timestamptz not null,

@@ -84,6 +84,8 @@ create table counterfoil.observations (
     constraint observations_status_is_known check (status in ('started', 'completed', 'failed'))
 ) with (fillfactor = 80);
 
+create index observations_retention_idx on counterfoil.observations (updated_at);
+
 comment on table counterfoil.observations is
 'What the nodes of a play''s graph did, best effort, one row an invocation. A status never goes back.';
 comment on column counterfoil.observations.org_id is 'Tenant.';

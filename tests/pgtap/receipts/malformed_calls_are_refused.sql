@@ -1,0 +1,75 @@
+begin;
+\ir ../setup.psql
+\ir setup.psql
+select plan(44);
+
+select pg_temp.held_run('r1');
+select pg_temp.claim('r1', array['k'], array['a']);
+
+create function pg_temp.claiming(p_arguments text) returns text language sql immutable parallel safe as $function$
+  select format('select counterfoil.claim_receipts(%s)', p_arguments)
+$function$;
+select pg_temp.raises(pg_temp.claiming($$ null, 'r1', 1, array['x'] $$), 'RL001', 'p_org_id');
+select pg_temp.raises(pg_temp.claiming($$ 'acme', '', 1, array['x'] $$), 'RL001', 'p_run_id');
+select pg_temp.raises(pg_temp.claiming($$ 'acme', 'r1', -1, array['x'] $$), 'RL001', 'p_run_attempt');
+select pg_temp.raises(pg_temp.claiming($$ 'acme', 'r1', 1, null $$), 'RL001', 'p_keys');
+select pg_temp.raises(pg_temp.claiming($$ 'acme', 'r1', 1, array['x', ''] $$), 'RL001', 'p_keys[1]');
+select pg_temp.raises(pg_temp.claiming($$ 'acme', 'r1', 1, array[null::text] $$), 'RL001', 'p_keys[0]');
+select pg_temp.raises(pg_temp.claiming($$ 'acme', 'r1', 1, array[e'x\n'] $$), 'RL001', 'p_keys[0]');
+select pg_temp.raises(pg_temp.claiming($$ 'acme', 'r1', 1, array[repeat('x', 1001)] $$), 'RL001', 'p_keys[0]');
+select lives_ok(pg_temp.claiming($$ 'acme', 'r1', 1, array[repeat('é', 1000)] $$), 'a key has 1000 characters at most');
+select pg_temp.raises(pg_temp.claiming($$ 'acme', 'r1', 1, array['x', 'y'], array['a'] $$), 'RL001', 'p_lease_ids');
+select pg_temp.raises(pg_temp.claiming($$ 'acme', 'r1', 1, array['x'], array[''] $$), 'RL001', 'p_lease_ids');
+select pg_temp.raises(pg_temp.claiming($$ 'acme', 'r1', 1, array['x'], null, '{"leaseAware": true}' $$), 'RL001', 'p_lease_ids');
+select pg_temp.raises(pg_temp.claiming($$ 'acme', 'r1', 1, array['x'], array[null], '{"leaseAware": true}' $$), 'RL001', 'p_lease_ids');
+select pg_temp.raises(pg_temp.claiming($$ 'acme', 'r1', 1, array['x'], null, '[]' $$), 'RL001', 'p_options');
+select pg_temp.raises(pg_temp.claiming($$ 'acme', 'r1', 1, array['x'], null, '{"forceRefresh": "yes"}' $$), 'RL001', 'p_options.forceRefresh');
+select pg_temp.raises(pg_temp.claiming($$ 'acme', 'r1', 1, array['x'], null, '{"leaseSeconds": 1.5}' $$), 'RL001', 'p_options.leaseSeconds');
+select pg_temp.raises(pg_temp.claiming($$ 'acme', 'r1', 1, array['x'], null, '{"force": true}' $$), 'RL001', 'p_options.force');
+select lives_ok(pg_temp.claiming($$ 'acme', 'r1', 1, array['x'], null, '{"forceRefresh": null, "leaseSeconds": null}' $$), 'null means absent');
+select lives_ok(pg_temp.claiming($$ 'acme', 'r1', 1, array(select 'b' || i from generate_series(1, 1000) as i) $$), '1000 keys are taken');
+select pg_temp.raises(pg_temp.claiming($$ 'acme', 'r1', 1, array(select 'b' || i from generate_series(1, 1001) as i) $$), 'RL008', 'p_keys');
+select pg_temp.raises($$ select counterfoil.get_receipts('acme', array['x', null]) $$, 'RL001', 'p_keys[1]');
+select pg_temp.raises($$ select counterfoil.get_receipts('', array['x']) $$, 'RL001', 'p_org_id');
+
+create function pg_temp.completing(p_receipts text) returns text language sql immutable parallel safe as $function$
+  select format('select counterfoil.complete_receipts(''acme'', ''r1'', %L)', p_receipts)
+$function$;
+select pg_temp.raises(pg_temp.completing('{}'), 'RL001', 'p_receipts');
+select pg_temp.raises(pg_temp.completing(null), 'RL001', 'p_receipts');
+select pg_temp.raises(pg_temp.completing('[7]'), 'RL001', 'p_receipts[0]');
+select pg_temp.raises(pg_temp.completing('[{"leaseId": "a"}]'), 'RL001', 'p_receipts[0].key');
+select pg_temp.raises(pg_temp.completing('[{"key": ""}]'), 'RL001', 'p_receipts[0].key');
+select pg_temp.raises(pg_temp.completing('[{"key": "k", "leaseId": 1}]'), 'RL001', 'p_receipts[0].leaseId');
+select pg_temp.raises(pg_temp.completing('[{"key": "k", "leaseId": ""}]'), 'RL001', 'p_receipts[0].leaseId');
+select pg_temp.raises(pg_temp.completing('[{"key": "k", "runAttempt": "1"}]'), 'RL001', 'p_receipts[0].runAttempt');
+select pg_temp.raises(pg_temp.completing('[{"key": "k", "runAttempt": 1.5}]'), 'RL001', 'p_receipts[0].runAttempt');
+select pg_temp.raises(pg_temp.completing('[{"key": "k", "ttlSeconds": 0}]'), 'RL001', 'p_receipts[0].ttlSeconds');
+select pg_temp.raises(pg_temp.completing('[{"key": "k", "ttlSeconds": "1"}]'), 'RL001', 'p_receipts[0].ttlSeconds');
+select is((select count(*) from counterfoil.complete_receipts('acme', 'r1', '[]')), 0::bigint, 'nothing to do is nothing done');
+select pg_temp.raises(
+  pg_temp.completing((select jsonb_agg(jsonb_build_object('key', 'k')) from generate_series(1, 1001))::text), 'RL008', 'p_receipts');
+
+select counterfoil.set_setting('receipt_output_max_bytes', '1024');
+select pg_temp.raises(
+  pg_temp.completing(pg_temp.item('k', 'a', jsonb_build_object('output', repeat('x', 1023)))::text), 'RL008', 'p_receipts[0].output');
+select lives_ok(
+  pg_temp.completing(pg_temp.item('k', 'a', jsonb_build_object('output', repeat('x', 1022)))::text), 'an output may have as many bytes as the setting says');
+
+create function pg_temp.failing(p_rest jsonb) returns text language sql immutable parallel safe as $function$
+  select format('select counterfoil.fail_receipts(''acme'', ''r1'', %L)', pg_temp.item('f', 'f', p_rest))
+$function$;
+select pg_temp.claim('r1', array['f'], array['f']);
+select pg_temp.raises(pg_temp.failing('{"failureKind": "odd"}'), 'RL001', 'p_receipts[0].failureKind');
+select pg_temp.raises(pg_temp.failing('{"failureKind": 1}'), 'RL001', 'p_receipts[0].failureKind');
+select pg_temp.raises(pg_temp.failing('{"error": {}}'), 'RL001', 'p_receipts[0].error');
+select pg_temp.raises(pg_temp.failing('{"errorPayload": []}'), 'RL001', 'p_receipts[0].errorPayload');
+select lives_ok(
+  pg_temp.failing(jsonb_build_object('error', repeat('x', 100000), 'errorPayload', jsonb_build_object('big', repeat('x', 2000)))),
+  'no failure is too large to be kept');
+select is((select array[length(r.error)::text, right(r.error, 12), r.error_payload::text] from counterfoil.step_receipts as r where r.key = 'f'),
+  array['8192', ' [truncated]', '{"bytes": 2011, "truncated": true}'], 'but it is cut, and says so');
+select pg_temp.raises($$ select counterfoil.heartbeat_receipts('acme', 'r1', '7') $$, 'RL001', 'p_receipts');
+
+select * from finish();
+rollback;
