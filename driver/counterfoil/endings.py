@@ -75,7 +75,9 @@ async def _complete(session: Session, result: Any) -> None:
 
 async def _fail(session: Session, error: BaseException) -> None:
     at = session.claimed
-    log.warning("play failed", extra=session.label, exc_info=error)
+    # What an exception says may hold a payload: it goes to the database, not into the log.
+    log.warning("play failed", extra=session.label | {"error": type(error).__qualname__})
+    log.debug("play failed", extra=session.label, exc_info=error)
     await _flush_or_forget(session)
     answer = await session.last_call(
         lambda: session.functions.fail_attempt(

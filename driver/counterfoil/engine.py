@@ -170,7 +170,8 @@ class Engine:
             self._place_free.set()
             if not done.cancelled() and (error := done.exception()) is not None:
                 # The lease lapses and another attempt follows; nothing is lost but time.
-                log.error("attempt not ended", extra=session.label, exc_info=error)
+                log.error("attempt not ended", extra=session.label | {"error": repr(type(error))})
+                log.debug("attempt not ended", extra=session.label, exc_info=error)
 
         task.add_done_callback(ended)
 

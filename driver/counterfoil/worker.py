@@ -19,6 +19,7 @@ import socket
 import threading
 import uuid
 from collections.abc import Callable
+from contextvars import ContextVar
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -29,6 +30,9 @@ from counterfoil.plays import Plays
 from counterfoil.settings import Settings
 
 log = logging.getLogger(__name__)
+
+loading: ContextVar[bool] = ContextVar("counterfoil_loading", default=False)
+"""Set while a program is loaded for its plays only: its own call of `Worker.run` does nothing."""
 
 AnyPlay = TypeVar("AnyPlay", bound=Callable[..., Any])
 
@@ -97,6 +101,8 @@ class Worker:
 
     def run(self) -> None:
         """Work until SIGTERM or SIGINT, which drains; a second one stops the process at once."""
+        if loading.get():
+            return
         signals = 0
 
         def on_signal(number: int) -> None:

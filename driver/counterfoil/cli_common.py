@@ -1,0 +1,115 @@
+"""What the commands share: options, settings, the database, and how errors are told."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import sys
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Annotated, Any, ParamSpec, TypeVar
+
+import psycopg
+import typer
+from rich.console import Console
+
+from counterfoil.database import Database
+from counterfoil.embedded import EmbeddedServer, EmbeddedServerError
+from counterfoil.errors import CounterfoilError, SettingsError
+from counterfoil.functions import Functions
+from counterfoil.launching import RowsError
+from counterfoil.migrations import MigrationError
+from counterfoil.settings import Settings
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+Dsn = Annotated[
+    str | None,
+    typer.Option(
+        help="Connection string of PostgreSQL. Default: COUNTERFOIL_DSN, the settings "
+        "file, or else the embedded server.",
+        show_default=False,
+    ),
+]
+Schema = Annotated[
+    str | None,
+    typer.Option(help="Schema of the installation [default: counterfoil].", show_default=False),
+]
+Config = Annotated[
+    Path | None,
+    typer.Option(help="Settings file (TOML) [default: counterfoil.toml].", show_default=False),
+]
+Org = Annotated[str, typer.Option("--org", help="Org (tenant) that the runs belong to.")]
+LogLevel = Annotated[
+    str, typer.Option(help="debug, info, warning or error.", envvar="COUNTERFOIL_LOG_LEVEL")
+]
+
+out = Console(highlight=False, soft_wrap=True)
+"""Standard output: what was asked for."""
+err = Console(stderr=True, highlight=False, soft_wrap=True)
+"""Standard error: everything else."""
+
+
+class CliError(Exception):
+    """Something the caller has to put right; the message says what."""
+
+
+def settings_of(
+    dsn: str | None = None, schema: str | None = None, config: Path | None = None, **flags: object
+) -> Settings:
+    """Settings from flags, environment and file."""
+    return Settings.load({"dsn": dsn, "schema": schema, **flags}, file=config)
+
+
+def dsn_of(settings: Settings) -> str:
+    """The database to work on; starts the embedded server where none is named."""
+    return settings.dsn or EmbeddedServer.default().ensure().dsn()
+
+
+@asynccontextmanager
+async def functions_of(settings: Settings) -> AsyncIterator[Functions]:
+    """The stored functions, through one connection."""
+    dsn = await asyncio.to_thread(dsn_of, settings)
+    async with Database(
+        dsn, schema=settings.schema, max_size=1, application_name="counterfoil cli"
+    ) as database:
+        yield Functions(database)
+
+
+def told(function: Callable[P, R]) -> Callable[P, R]:
+    """Make errors that people can put right into one message on standard error and exit code 1."""
+
+    @functools.wraps(function)
+    def command(*args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            return function(*args, **kwargs)
+        except CounterfoilError as error:
+            err.print(f"[red]error:[/] {_plain(error.message)}", markup=True)
+            for label, text in (("detail", error.reason), ("what to do", error.hint)):
+                if text:
+                    err.print(f"  {label}: {_plain(text)}", markup=True)
+        except (
+            CliError,
+            EmbeddedServerError,
+            MigrationError,
+            RowsError,
+            SettingsError,
+            psycopg.OperationalError,
+        ) as error:
+            err.print(f"[red]error:[/] {_plain(str(error).strip())}", markup=True)
+        except BrokenPipeError:
+            sys.stderr.close()
+        raise typer.Exit(1)
+
+    return command
+
+
+def _plain(text: str) -> str:
+    return text.replace("[", "\\[")
+
+
+def run_async(coroutine: Coroutine[Any, Any, R]) -> R:
+    """Run a command's coroutine to its end."""
+    return asyncio.run(coroutine)

@@ -1,0 +1,210 @@
+"""The processes of a local stack: gateway, dispatcher, workers, each a `counterfoil` command.
+
+`Stack` starts them as children that end with their parent (`counterfoil demo`, tests); `detach`
+leaves them running and remembers them in a file (`counterfoil up`), `stop_detached` ends those.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import json
+import os
+import secrets
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import psutil
+
+STOP_SECONDS = 10.0
+READY_SECONDS = 30.0
+_PAUSE = 0.05
+_PR_SET_PDEATHSIG = 1
+_STATE = "stack.json"
+
+
+class StackError(Exception):
+    """A process of the stack did not start, or died; the message ends with its last log lines."""
+
+
+@dataclass
+class Member:
+    """One process of the stack and the file it logs to."""
+
+    name: str
+    process: subprocess.Popen[bytes]
+    log: Path
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether the process still runs."""
+        return self.process.poll() is None
+
+    def last_lines(self, count: int = 5) -> str:
+        """The end of its log."""
+        lines = self.log.read_text(encoding="utf-8", errors="replace").splitlines()
+        return "\n".join(lines[-count:]) or "(it logged nothing)"
+
+
+@dataclass
+class Stack:
+    """Children running `counterfoil` commands, with their logs in ``folder``."""
+
+    folder: Path
+    environment: Mapping[str, str]
+    members: dict[str, Member] = field(default_factory=dict)
+
+    def start(self, name: str, *arguments: str, detached: bool = False) -> Member:
+        """Start ``counterfoil <arguments>``; it logs to ``<name>.log``."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        log = self.folder / f"{name}.log"
+        with log.open("ab") as output:
+            process = subprocess.Popen(  # noqa: S603 - this interpreter, arguments of ours
+                [sys.executable, "-m", "counterfoil", *arguments],
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                env={**os.environ, **self.environment},
+                start_new_session=True,
+                preexec_fn=None if detached else _end_with_parent(),
+            )
+        member = Member(name, process, log)
+        self.members[name] = member
+        return member
+
+    def kill(self, name: str) -> None:
+        """End a member with SIGKILL, as a crash would."""
+        member = self.members.pop(name)
+        member.process.kill()
+        member.process.wait()
+
+    def check(self) -> None:
+        """Raise StackError when a member has died."""
+        for member in self.members.values():
+            if not member.is_alive:
+                raise StackError(
+                    f"{member.name} ended with code {member.process.returncode}:\n"
+                    f"{member.last_lines()}"
+                )
+
+    def wait_for_url(self, url: str) -> None:
+        """Return when ``url`` answers 200. Raises StackError when a member dies meanwhile."""
+        deadline = time.monotonic() + READY_SECONDS
+        while not _answers(url):
+            self.check()
+            if time.monotonic() > deadline:
+                raise StackError(f"no answer from {url} after {READY_SECONDS:g} s")
+            time.sleep(_PAUSE)
+
+    def stop(self) -> None:
+        """End every member: SIGTERM first, SIGKILL for those that take too long."""
+        members = list(self.members.values())
+        self.members.clear()
+        # Workers first: what they say last is still delivered.
+        for member in reversed(members):
+            with contextlib.suppress(ProcessLookupError):
+                member.process.terminate()
+        deadline = time.monotonic() + STOP_SECONDS
+        for member in members:
+            try:
+                member.process.wait(max(0.1, deadline - time.monotonic()))
+            except subprocess.TimeoutExpired:
+                member.process.kill()
+                member.process.wait()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+    def detach(self) -> None:
+        """Leave the members running and remember them for `stop_detached`."""
+        known = [
+            {"name": m.name, "pid": m.process.pid, "started": _started(m.process.pid)}
+            for m in self.members.values()
+        ]
+        (self.folder / _STATE).write_text(json.dumps(known), encoding="utf-8")
+        self.members.clear()
+
+
+def detached(folder: Path) -> dict[str, psutil.Process]:
+    """Members that an earlier `detach` left and that still run, by name."""
+    try:
+        known = json.loads((folder / _STATE).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return {}
+    found = {}
+    for entry in known:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            process = psutil.Process(entry["pid"])
+            # A process id is used again in time; a start time is not.
+            if process.create_time() == entry["started"] and process.status() != "zombie":
+                found[entry["name"]] = process
+    return found
+
+
+def stop_detached(folder: Path) -> Sequence[str]:
+    """End what `detach` left, workers first; the names of what was still running."""
+    found = detached(folder)
+    for process in reversed(found.values()):
+        with contextlib.suppress(psutil.NoSuchProcess):
+            process.send_signal(signal.SIGTERM)
+    _, late = psutil.wait_procs(list(found.values()), timeout=STOP_SECONDS)
+    for process in late:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            process.kill()
+    (folder / _STATE).unlink(missing_ok=True)
+    return list(found)
+
+
+def local_secrets() -> dict[str, str]:
+    """Fresh secrets for a stack of one machine, as environment variables."""
+    return {
+        "COUNTERFOIL_SIGNING_KEYS": f"local:{secrets.token_urlsafe(32)}",
+        "COUNTERFOIL_INTERNAL_TOKEN": secrets.token_urlsafe(32),
+    }
+
+
+def free_port() -> int:
+    """A TCP port of the loopback interface that nobody uses now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def _answers(url: str) -> bool:
+    try:
+        with urllib.request.urlopen(url, timeout=2) as answer:  # noqa: S310 - a URL of ours
+            return bool(answer.status == 200)
+    except (urllib.error.URLError, OSError):
+        return False
+
+
+def _started(pid: int) -> float:
+    started: float = psutil.Process(pid).create_time()
+    return started
+
+
+def _end_with_parent() -> Callable[[], None] | None:
+    """Ask the kernel to end the child should its parent be killed (Linux)."""
+    if not sys.platform.startswith("linux"):
+        return None
+    libc = ctypes.CDLL(None)
+    return lambda: libc.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
