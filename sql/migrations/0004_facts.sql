@@ -148,6 +148,7 @@ create table counterfoil.fact_failures (
     next_attempt_at timestamptz,
     blocked_at timestamptz,
     skipped_at timestamptz,
+    skipped_by text,
     last_error jsonb not null,
     first_failed_at timestamptz not null,
     last_failed_at timestamptz not null,
@@ -159,7 +160,8 @@ create table counterfoil.fact_failures (
     constraint fact_failures_attempts_not_negative check (attempts >= 0),
     constraint fact_failures_retrying_has_time check ((state = 'retrying') = (next_attempt_at is not null)),
     constraint fact_failures_blocked_has_time check (state <> 'blocked' or blocked_at is not null),
-    constraint fact_failures_skipped_has_time check ((state = 'skipped') = (skipped_at is not null))
+    constraint fact_failures_skipped_has_time check ((state = 'skipped') = (skipped_at is not null)),
+    constraint fact_failures_skip_is_signed check ((skipped_at is null) = (skipped_by is null))
 );
 
 create index fact_failures_blocked_idx on counterfoil.fact_failures (org_id, blocked_at, run_id, seq)
@@ -177,6 +179,7 @@ comment on column counterfoil.fact_failures.attempts is 'Failed deliveries since
 comment on column counterfoil.fact_failures.next_attempt_at is 'When a retrying fact is due again.';
 comment on column counterfoil.fact_failures.blocked_at is 'When the fact was blocked; kept when it is skipped.';
 comment on column counterfoil.fact_failures.skipped_at is 'When an operator skipped it; the delivery then passes over it.';
+comment on column counterfoil.fact_failures.skipped_by is 'Database role that skipped it.';
 comment on column counterfoil.fact_failures.last_error is 'Latest failure: message, code, status. Never a token or a payload.';
 comment on column counterfoil.fact_failures.first_failed_at is 'Database time of the first failure.';
 comment on column counterfoil.fact_failures.last_failed_at is 'Database time of the latest failure.';
