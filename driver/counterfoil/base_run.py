@@ -130,4 +130,4 @@ class BaseRun:
 
 def seconds_of(duration: float | timedelta | None) -> float | None:
     """A duration in seconds; None stays None."""
-    return duration.totalseconds_of() if isinstance(duration, timedelta) else duration
+    return duration.total_seconds() if isinstance(duration, timedelta) else duration

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 
 from counterfoil.database import Executor
 from counterfoil.json_text import JsonValue, encode
@@ -28,6 +29,16 @@ class _Nothing:
     done: object
 
 
+@dataclass(frozen=True, slots=True)
+class ListedRun:
+    """A run in a list; ``run`` is its document, without its result."""
+
+    run_id: str
+    created_at: datetime
+    status: str
+    run: dict[str, JsonValue]
+
+
 class OperationFunctions:
     """Looking after an installation."""
 
@@ -44,6 +55,41 @@ class OperationFunctions:
         """Signs of life: pending, blocked and oldest age per lane, leases, admission use, …"""
         found = await self._executor.rows(
             _Json, "select h.value from {schema}.health() as h (value)", {}
+        )
+        value: dict[str, JsonValue] = found[0].value
+        return value
+
+    async def list_runs(
+        self,
+        org_id: str,
+        status: str | None = None,
+        before: datetime | None = None,
+        before_run_id: str | None = None,
+        limit: int = 50,
+    ) -> list[ListedRun]:
+        """Runs of an org, latest first; continue with the last one's time and id."""
+        return await self._executor.rows(
+            ListedRun,
+            "select l.run_id, l.created_at, l.status, l.run from {schema}.list_runs("
+            "p_org_id => %(p_org_id)s::text, p_status => %(p_status)s::text,"
+            " p_before => %(p_before)s::timestamptz,"
+            " p_before_run_id => %(p_before_run_id)s::text, p_limit => %(p_limit)s::integer) as l",
+            {
+                "p_org_id": org_id,
+                "p_status": status,
+                "p_before": before,
+                "p_before_run_id": before_run_id,
+                "p_limit": limit,
+            },
+        )
+
+    async def get_run(self, org_id: str, run_id: str) -> dict[str, JsonValue]:
+        """A run with its result and its attempts, as one document."""
+        found = await self._executor.rows(
+            _Json,
+            "select g.value from {schema}.get_run(p_org_id => %(p_org_id)s::text,"
+            " p_run_id => %(p_run_id)s::text) as g (value)",
+            {"p_org_id": org_id, "p_run_id": run_id},
         )
         value: dict[str, JsonValue] = found[0].value
         return value

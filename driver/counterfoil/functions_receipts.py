@@ -24,6 +24,15 @@ class Receipt:
     claimed: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class ReceiptHeartbeat:
+    """``outcome`` is ok, or lost when the lease lapsed, was replaced, given back or settled."""
+
+    ordinal: int
+    key: str
+    outcome: str
+
+
 class ReceiptFunctions:
     """Step receipts, set-based."""
 
@@ -97,6 +106,24 @@ class ReceiptFunctions:
                 "p_org_id": org_id,
                 "p_run_id": run_id,
                 "p_receipts": encode(receipts, "p_receipts"),
+            },
+        )
+
+    async def heartbeat_receipts(
+        self, org_id: str, run_id: str, receipts: JsonValue, lease_seconds: int | None = None
+    ) -> list[ReceiptHeartbeat]:
+        """Extend leases: ``[{key, leaseId, runAttempt}, …]``; those still held are extended."""
+        return await self._executor.rows(
+            ReceiptHeartbeat,
+            "select h.ordinal, h.key, h.outcome from {schema}.heartbeat_receipts("
+            "p_org_id => %(p_org_id)s::text, p_run_id => %(p_run_id)s::text,"
+            " p_receipts => %(p_receipts)s::jsonb,"
+            " p_lease_seconds => %(p_lease_seconds)s::integer) as h",
+            {
+                "p_org_id": org_id,
+                "p_run_id": run_id,
+                "p_receipts": encode(receipts, "p_receipts"),
+                "p_lease_seconds": lease_seconds,
             },
         )
 

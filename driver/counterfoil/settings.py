@@ -99,6 +99,17 @@ class Settings:
     """Whether deliveries may go to private, loopback and link-local addresses other than those of
     `base_url`, which the operator chose."""
 
+    worker_name: str = ""
+    """What a worker calls itself; empty takes host, process id and a random part."""
+    worker_concurrency: int = 8
+    """Plays that one worker executes at once."""
+    attempt_lease: int = 30
+    """How long a run stays a worker's without a sign of life."""
+    recover_seconds: float = 10.0
+    """How often a worker takes back runs whose worker is gone."""
+    release_lane: str = "default"
+    """Which release's runs a worker takes, and launches are for."""
+
     dispatcher_name: str = ""
     """Prefix of the lease owner; empty takes host and process id."""
     concurrency: int = 16
@@ -119,7 +130,14 @@ class Settings:
             raise SettingsError("token_authority must be local_mint or gateway")
         if self.head_priority not in ("admission_first", "oldest_ready"):
             raise SettingsError("head_priority must be admission_first or oldest_ready")
-        for name in ("pool_max", "concurrency", "body_max_bytes", "delivery_lease"):
+        for name in (
+            "pool_max",
+            "concurrency",
+            "worker_concurrency",
+            "body_max_bytes",
+            "delivery_lease",
+            "attempt_lease",
+        ):
             if getattr(self, name) < 1:
                 raise SettingsError(f"{name} must be at least 1")
         for key_id, secret in self.signing_keys:
