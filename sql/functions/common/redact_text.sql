@@ -24,8 +24,8 @@ begin
         return v_text;
     end if;
 
-    -- A block whose end was cut off is secret to the end of the text.
-    v_text := regexp_replace(v_text, '-----BEGIN [A-Z0-9 ]+-----.*?(?:-----END [A-Z0-9 ]+-----|$)', '[redacted]', 'g');
+    -- A block whose end was cut off is secret to the end of the text. The lazy +? makes the whole expression lazy.
+    v_text := regexp_replace(v_text, '-----BEGIN [A-Z0-9 ]+?-----.*?(?:-----END [A-Z0-9 ]+-----|$)', '[redacted]', 'g');
     -- scheme://user:password@host
     v_text := regexp_replace(v_text, '([a-z][a-z0-9+.-]*://)[^/?#\s@"''<>]*:[^/?#\s"''<>]+@', '\1[redacted]@', 'gi');
     -- A word that only a credential would be: it has a digit or a sign in it, or is very long.

@@ -56,10 +56,13 @@ begin
     values (
         p_org_id, p_run_id, v_attempt, v_node_id, v_invocation_seq, v_invocation_id, v_status, v_inputs, v_outputs,
         coalesce(p_observation -> 'inputsTruncated' = 'true'::jsonb, false)
-        or counterfoil.json_bytes(p_observation -> 'inputs') > v_most,
+        or coalesce(counterfoil.json_bytes(p_observation -> 'inputs') > v_most, false),
         coalesce(p_observation -> 'outputsTruncated' = 'true'::jsonb, false)
-        or counterfoil.json_bytes(p_observation -> 'outputs') > v_most,
-        case when jsonb_typeof(p_observation -> 'error') = 'string' then left(counterfoil.bounded_error(p_observation ->> 'error'), v_most) end,
+        or coalesce(counterfoil.json_bytes(p_observation -> 'outputs') > v_most, false),
+        case
+            when jsonb_typeof(p_observation -> 'error') = 'string'
+                then left(counterfoil.bounded_error(p_observation ->> 'error'), v_most)
+        end,
         coalesce(counterfoil.event_time(p_observation -> 'at'), v_now), v_now
     )
     on conflict on constraint observations_pkey do update

@@ -1,0 +1,122 @@
+-- A corpus of what is a secret and what only looks like one. Secrets are put together here, so that no scanner takes this
+-- file for a leak.
+begin;
+\ir ../setup.psql
+\ir setup.psql
+select plan(117);
+
+-- The whole text, and what must be left of it.
+create temporary table texts (given text, kept text) on commit drop;
+insert into texts values
+  ('Authorization: Bearer abc123def456', 'Authorization: [redacted]'),
+  ('sent bearer ' || 'a1b2c3d4e5f6', 'sent bearer [redacted]'),
+  ('Bearer ' || repeat('a', 30), 'Bearer [redacted]'),
+  ('Basic dXNlcjpwYXNz' || 'd29yZA==', 'Basic [redacted]'),
+  ('Proxy-Authorization: Basic eHl6' || chr(10) || 'next: line', 'Proxy-Authorization: [redacted]' || chr(10) || 'next: line'),
+  ('Set-Cookie: sid=1; Path=/', 'Set-Cookie: [redacted]'),
+  ('cookie: a=b; c=d', 'cookie: [redacted]'),
+  ('postgres://me:hunter2@db:5432/x', 'postgres://[redacted]@db:5432/x'),
+  ('see https://user:p%40ss@example.org/path?x=1 now', 'see https://[redacted]@example.org/path?x=1 now'),
+  ('amqp://u:p@ss@host/v', 'amqp://[redacted]@host/v'),
+  ('redis://:only-password@cache:6379', 'redis://[redacted]@cache:6379'),
+  ('host=db user=me password=hunter2 dbname=x', 'host=db user=me password=[redacted] dbname=x'),
+  ('PASSWORD = "two words" next', 'PASSWORD = [redacted] next'),
+  ('password: ''it is'' ok', 'password: [redacted] ok'),
+  ('pwd=x;Server=y', 'pwd=[redacted];Server=y'),
+  ('Server=y;AccountKey=YWJj==;EndpointSuffix=z', 'Server=y;AccountKey=[redacted];EndpointSuffix=z'),
+  ('?api_key=123&page=2', '?api_key=[redacted]&page=2'),
+  ('X-Api-Key: 12345', 'X-Api-Key: [redacted]'),
+  ('access_token=abc&x=1', 'access_token=[redacted]&x=1'),
+  ('client_secret: abc', 'client_secret: [redacted]'),
+  ('AWS_SECRET_ACCESS_KEY=wJalr/x+y', 'AWS_SECRET_ACCESS_KEY=[redacted]'),
+  ('{"password": "hunter2", "user": "me"}', '{"password": [redacted], "user": "me"}'),
+  ('{\"apiKey\": \"abc\", \"n\": 1}', '{\"apiKey\": [redacted], \"n\": 1}'),
+  ('passphrase => s3cret', 'passphrase => [redacted]'),
+  ('sig: signature=deadbeef', 'sig: signature=[redacted]'),
+  ('key -----BEGIN RSA PRIVATE' || ' KEY-----' || chr(10) || 'MIIE' || chr(10) || '-----END RSA PRIVATE KEY----- end', 'key [redacted] end'),
+  ('-----BEGIN OPENSSH PRIVATE' || ' KEY-----' || chr(10) || 'cut off', '[redacted]'),
+  ('-----BEGIN CERTIFICATE-----x-----END CERTIFICATE-----', '[redacted]'),
+  ('jwt eyJ' || 'hbGciOiJIUzI1NiJ9.eyJ' || 'zdWIiOiIxIn0.c2lnbmF0dXJl!', 'jwt [redacted]!'),
+  ('eyJ' || 'hbGciOiJub25lIn0.eyJ' || 'zdWIiOiIxIn0.', '[redacted]'),
+  ('id AKIA' || 'IOSFODNN7EXAMPLE here', 'id [redacted] here'),
+  ('ASIA' || repeat('A1', 8), '[redacted]'),
+  ('AIza' || repeat('x', 35), '[redacted]'),
+  ('ya29.' || repeat('x', 40), '[redacted]'),
+  ('gh' || 'p_' || repeat('a', 36), '[redacted]'),
+  ('github_' || 'pat_' || repeat('a', 40), '[redacted]'),
+  ('glpat-' || repeat('a', 20), '[redacted]'),
+  ('xoxb-' || '1234567890-abc', '[redacted]'),
+  ('sk_' || 'live_' || repeat('a', 24), '[redacted]'),
+  ('sk-' || repeat('a', 40), '[redacted]'),
+  ('sk-ant-' || repeat('a', 40), '[redacted]'),
+  ('npm_' || repeat('a', 36), '[redacted]'),
+  ('pypi-' || repeat('a', 60), '[redacted]'),
+  ('SG.' || repeat('a', 22) || '.' || repeat('b', 43), '[redacted]'),
+  ('hf_' || repeat('a', 34), '[redacted]'),
+  ('hvs.' || repeat('a', 24), '[redacted]'),
+  ('dop_v1_' || repeat('a', 64), '[redacted]'),
+  ('two: password=a secret=b', 'two: password=[redacted] secret=[redacted]'),
+  ('already password=[redacted] gone', 'already password=[redacted] gone'),
+  -- What only looks like one.
+  ('', ''),
+  ('the password must be longer', 'the password must be longer'),
+  ('bearer of bad news', 'bearer of bad news'),
+  ('Bearer authentication is required', 'Bearer authentication is required'),
+  ('basic authentication', 'basic authentication'),
+  ('a basic understanding', 'a basic understanding'),
+  ('prompt_tokens=120 total_tokens: 130', 'prompt_tokens=120 total_tokens: 130'),
+  ('{"maxTokens": 5}', '{"maxTokens": 5}'),
+  ('https://example.org:8080/a@b', 'https://example.org:8080/a@b'),
+  ('https://example.org/?at=12:30@noon', 'https://example.org/?at=12:30@noon'),
+  ('mail me@example.org: hello', 'mail me@example.org: hello'),
+  ('secretary=Ann', 'secretary=Ann'),
+  ('monkey=banana', 'monkey=banana'),
+  ('primary_key=7', 'primary_key=7'),
+  ('sort key: name', 'sort key: name'),
+  ('eyJust a word.and another', 'eyJust a word.and another'),
+  ('AKIAshort', 'AKIAshort'),
+  ('sk-learn 1.2', 'sk-learn 1.2'),
+  ('risk-averse-and-quite-long-words', 'risk-averse-and-quite-long-words'),
+  ('-----BEGIN the story', '-----BEGIN the story'),
+  ('task: done', 'task: done'),
+  ('sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08', 'sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08');
+select is(counterfoil.redact_text(t.given), t.kept, left(t.given, 40)) from texts as t;
+select is(counterfoil.redact_text(null), null, 'null');
+
+-- Names of secrets, and others.
+select is(counterfoil.is_secret_name(n.name), true, n.name || ' is secret')
+from (values ('password'), ('Password'), ('db_password'), ('userPassword'), ('passwd'), ('pwd'), ('secret'), ('clientSecret'),
+  ('API-Key'), ('x-api-key'), ('apiKeys'), ('accessToken'), ('refresh_token'), ('token'), ('Authorization'), ('proxy-authorization'),
+  ('Set-Cookie'), ('privateKey'), ('connectionString'), ('credentials'), ('aws_secret_access_key'), ('sessionKey')) as n (name);
+select is(counterfoil.is_secret_name(n.name), false, n.name || ' is not')
+from (values ('tokens'), ('maxTokens'), ('token_count'), ('nextPageToken'), ('continuation_token'), ('secretary'), ('key'), ('keys'),
+  ('primaryKey'), ('passwordless'), ('author'), ('cookieConsent'), ('')) as n (name);
+
+-- Documents.
+select is(
+  counterfoil.sanitize_payload('{"user": "me", "password": "x", "nested": [{"apiKey": 7, "ok": "token=abc"}], "secret": {"a": 1}, "token": null, "pwd": true, "cookie": ""}', 32),
+  '{"user": "me", "password": "[redacted]", "nested": [{"apiKey": "[redacted]", "ok": "token=[redacted]"}], "secret": "[redacted]", "token": null, "pwd": true, "cookie": ""}',
+  'a secret''s value is marked, whatever it is; nothing, yes and no are no secrets');
+select is(counterfoil.sanitize_payload('{"a": [1, 2.50, "x", null, {"b": []}]}', 32), '{"a": [1, 2.50, "x", null, {"b": []}]}', 'what holds none stays as it is');
+select is(counterfoil.sanitize_payload('{"a": {"b": {"c": 1}}, "d": 2}', 2), '{"a": {"b": "[truncated]"}, "d": 2}', 'what lies too deep is marked');
+select is(counterfoil.sanitize_payload('{"a": {"b": {}}, "token": "x"}', 2), '{"a": {"b": "[truncated]"}, "token": "[redacted]"}', 'also beside a secret');
+select is(counterfoil.sanitize_payload('[[1], [2], [3], [4]]', 2), '[[1], [2], [3], [4]]', 'many brackets are not depth');
+select is(
+  counterfoil.sanitize_payload((repeat('[', 5000) || repeat(']', 5000))::jsonb, 32)::text,
+  repeat('[', 32) || '"[truncated]"' || repeat(']', 32), 'depth does not exhaust the stack');
+select is(counterfoil.sanitize_payload('"password=x"', 32), '"password=[redacted]"', 'a string alone');
+select is(counterfoil.sanitize_payload('7', 32), '7', 'a number alone');
+
+-- What is kept is sanitised, by every function that keeps something.
+select pg_temp.held_run('r1');
+select pg_temp.claim('r1', array['a', 'b'], array['a', 'b']);
+select is(
+  (select c.receipt -> 'output' from counterfoil.complete_receipts('acme', 'r1', pg_temp.item('a', 'a', '{"output": {"password": "x"}}'), true) as c),
+  '{"password": "[redacted]"}', 'outputs');
+select is(
+  (select array[c.receipt ->> 'error', c.receipt ->> 'errorPayload']
+   from counterfoil.fail_receipts('acme', 'r1', pg_temp.item('b', 'b', '{"error": "password=x", "errorPayload": {"password": "x"}}')) as c),
+  array['password=[redacted]', '{"password": "[redacted]"}'], 'errors and their payloads');
+
+select * from finish();
+rollback;
