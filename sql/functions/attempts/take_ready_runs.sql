@@ -1,0 +1,95 @@
+-- take_ready_runs: takes the next ready runs of some orgs out of the queue.
+--
+-- Promises: of each org at most its cap, by priority, then age; in the order of the orgs. Their queue rows are gone and
+--           their run rows locked. What somebody else holds is passed over.
+-- Locks:    queue rows, then run rows, both skipping what is locked: it waits for nobody.
+-- Raises:   nothing.
+-- Since:    1
+
+create or replace function counterfoil.take_ready_runs(
+    p_release_lane text, p_plays text [], p_org_ids text [], p_caps bigint [], out org_ids text [], out run_ids text []
+)
+returns record
+language plpgsql
+volatile
+parallel unsafe
+strict
+security invoker
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set enable_bitmapscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+as $function$
+declare
+    v_rows tid [];
+begin
+    -- Look first, lock then: how many of each play an org's next runs are is decided on what lies there, and exactly
+    -- that many are locked, so that no other claim finds runs locked that nobody takes.
+    with wanted as materialized (
+        select o.turn, o.org_id, h.play_name, count(*) as runs
+        from unnest(p_org_ids, p_caps) with ordinality as o (org_id, cap, turn)
+        cross join lateral (
+            select f.play_name
+            from unnest(p_plays) as p (play_name)
+            cross join lateral (
+                select q.play_name, q.priority, q.ready_at, q.run_id
+                from counterfoil.run_queue as q
+                where q.release_lane = p_release_lane
+                    and q.play_name = p.play_name
+                    and q.org_id = o.org_id
+                    and q.state = 'ready'
+                order by q.priority, q.ready_at, q.run_id
+                limit o.cap
+            ) as f
+            order by f.priority, f.ready_at, f.run_id
+            limit o.cap
+        ) as h
+        group by o.turn, o.org_id, h.play_name
+    ),
+
+    locked as materialized (
+        select w.turn, l.row_at, l.org_id, l.run_id, l.priority, l.ready_at
+        from wanted as w
+        cross join lateral (
+            select q.ctid as row_at, q.org_id, q.run_id, q.priority, q.ready_at
+            from counterfoil.run_queue as q
+            where q.release_lane = p_release_lane
+                and q.play_name = w.play_name
+                and q.org_id = w.org_id
+                and q.state = 'ready'
+            order by q.priority, q.ready_at, q.run_id
+            limit w.runs
+            for update skip locked
+        ) as l
+    ),
+
+    held as materialized (
+        select l.turn, l.row_at, l.org_id, l.run_id, l.priority, l.ready_at
+        from locked as l
+        cross join lateral (
+            select r.run_id
+            from counterfoil.runs as r
+            where r.org_id = l.org_id and r.run_id = l.run_id and r.status in ('queued', 'waiting')
+            limit 1
+            for no key update skip locked
+        ) as r
+    )
+
+    select
+        coalesce(array_agg(h.row_at), '{}'),
+        coalesce(array_agg(h.org_id order by h.turn, h.priority, h.ready_at, h.run_id), '{}'),
+        coalesce(array_agg(h.run_id order by h.turn, h.priority, h.ready_at, h.run_id), '{}')
+    into v_rows, org_ids, run_ids
+    from held as h;
+
+    delete from counterfoil.run_queue as q
+    where q.ctid = any (v_rows) and q.state = 'ready';
+end
+$function$;
+
+comment on function counterfoil.take_ready_runs(text, text [], text [], bigint []) is
+'Takes the next ready runs of the orgs, at most each one''s cap, out of the queue and locks them. Private.';
+
+revoke all on function counterfoil.take_ready_runs(text, text [], text [], bigint []) from public;
