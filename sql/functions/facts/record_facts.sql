@@ -98,7 +98,8 @@ begin
         perform counterfoil.raise_identity_conflict(
             case v_known.differs
                 when 'runId' then 'This event id belongs to a fact of another run.'
-                else format('This event id belongs to a fact with another %s.', case v_known.differs when 'payload' then 'payload' else 'event type' end)
+                when 'payload' then 'This event id belongs to a fact with another payload.'
+                else 'This event id belongs to a fact with another event type.'
             end,
             case
                 when p_is_batch then format('p_facts[%s].%s', v_known.first_bad - 1, v_known.differs)
