@@ -9,10 +9,10 @@
 -- Since:    1
 
 create or replace function counterfoil.acknowledge_deliveries(
-    p_org_ids text [],
-    p_run_ids text [],
+    p_org_ids text[],
+    p_run_ids text[],
     p_lane text,
-    p_through_seqs bigint [],
+    p_through_seqs bigint[],
     p_lease_owner text
 )
 returns table (org_id text, run_id text, acknowledged boolean)
@@ -88,7 +88,7 @@ begin
 end
 $function$;
 
-comment on function counterfoil.acknowledge_deliveries(text [], text [], text, bigint [], text) is
+comment on function counterfoil.acknowledge_deliveries(text[], text[], text, bigint[], text) is
 'Acknowledges many lanes of one kind at once (parallel arrays), each through a position that p_lease_owner holds. One row each, in order: acknowledged, or not because the lease is lost or the lane is busy.';
 
-revoke all on function counterfoil.acknowledge_deliveries(text [], text [], text, bigint [], text) from public;
+revoke all on function counterfoil.acknowledge_deliveries(text[], text[], text, bigint[], text) from public;

@@ -14,7 +14,7 @@
 create or replace function counterfoil.acknowledge_delivery(
     p_org_id text,
     p_run_id text,
-    p_event_ids text [],
+    p_event_ids text[],
     p_lease_owner text,
     p_continuation_allowance integer default 0,
     p_lease_seconds integer default 30,
@@ -48,7 +48,7 @@ set plan_cache_mode = force_generic_plan
 set enable_seqscan = off
 as $function$
 declare
-    v_lanes text [];
+    v_lanes text[];
     v_lane record;
     v_is_live boolean;
     v_now timestamptz;
@@ -159,7 +159,7 @@ begin
 end
 $function$;
 
-comment on function counterfoil.acknowledge_delivery(text, text, text [], text, integer, integer, boolean) is
+comment on function counterfoil.acknowledge_delivery(text, text, text[], text, integer, integer, boolean) is
 'Marks the facts that p_lease_owner holds as delivered and, within p_continuation_allowance facts, claims the successor prefix for the same owner. Rows of kind acknowledged or not_owned for the facts given, then of kind claimed.';
 
-revoke all on function counterfoil.acknowledge_delivery(text, text, text [], text, integer, integer, boolean) from public;
+revoke all on function counterfoil.acknowledge_delivery(text, text, text[], text, integer, integer, boolean) from public;

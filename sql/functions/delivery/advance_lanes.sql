@@ -8,10 +8,10 @@
 -- Since:    1
 
 create or replace function counterfoil.advance_lanes(
-    p_org_ids text [],
-    p_run_ids text [],
+    p_org_ids text[],
+    p_run_ids text[],
     p_lane text,
-    p_through_seqs bigint [],
+    p_through_seqs bigint[],
     p_lease_owner text,
     p_now timestamptz
 )
@@ -99,7 +99,7 @@ begin
 end
 $function$;
 
-comment on function counterfoil.advance_lanes(text [], text [], text, bigint [], text, timestamptz) is
+comment on function counterfoil.advance_lanes(text[], text[], text, bigint[], text, timestamptz) is
 'Moves lanes (parallel arrays) that the caller has locked and proven past their through positions and logs the deliveries. Private.';
 
-revoke all on function counterfoil.advance_lanes(text [], text [], text, bigint [], text, timestamptz) from public;
+revoke all on function counterfoil.advance_lanes(text[], text[], text, bigint[], text, timestamptz) from public;

@@ -5,7 +5,7 @@
 -- Raises:   RL001 with DETAIL p_event_ids.
 -- Since:    1
 
-create or replace function counterfoil.check_event_ids(p_event_ids text [])
+create or replace function counterfoil.check_event_ids(p_event_ids text[])
 returns void
 language plpgsql
 volatile
@@ -27,7 +27,7 @@ begin
 end
 $function$;
 
-comment on function counterfoil.check_event_ids(text []) is
+comment on function counterfoil.check_event_ids(text[]) is
 'Refuses an empty list of event ids, a null in it, or one twice (RL001). Private.';
 
-revoke all on function counterfoil.check_event_ids(text []) from public;
+revoke all on function counterfoil.check_event_ids(text[]) from public;

@@ -5,7 +5,7 @@
 -- Raises:   RL001 with the argument as DETAIL.
 -- Since:    1
 
-create or replace function counterfoil.check_lanes_named(p_org_ids text [], p_run_ids text [], p_through_seqs bigint [])
+create or replace function counterfoil.check_lanes_named(p_org_ids text[], p_run_ids text[], p_through_seqs bigint[])
 returns void
 language plpgsql
 volatile
@@ -48,7 +48,7 @@ begin
 end
 $function$;
 
-comment on function counterfoil.check_lanes_named(text [], text [], bigint []) is
+comment on function counterfoil.check_lanes_named(text[], text[], bigint[]) is
 'Refuses misaligned, empty or too long arrays of orgs, runs and positions, nulls in them, or a run twice (RL001). Private.';
 
-revoke all on function counterfoil.check_lanes_named(text [], text [], bigint []) from public;
+revoke all on function counterfoil.check_lanes_named(text[], text[], bigint[]) from public;

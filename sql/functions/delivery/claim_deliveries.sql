@@ -48,8 +48,8 @@ declare
     v_limit integer;
     v_now timestamptz;
     v_org_id text := p_org_id;
-    v_org_ids text [];
-    v_run_ids text [];
+    v_org_ids text[];
+    v_run_ids text[];
 begin
     perform counterfoil.check_id(p_lease_owner, 'p_lease_owner');
     perform counterfoil.check_limit(p_limit, 1, 2147483647, 'p_limit');

@@ -7,7 +7,7 @@
 -- Raises:   RL001 malformed arguments, or facts of two lanes; RL002 fact_not_found.
 -- Since:    1
 
-create or replace function counterfoil.delivery_idempotency_key(p_org_id text, p_run_id text, p_event_ids text [])
+create or replace function counterfoil.delivery_idempotency_key(p_org_id text, p_run_id text, p_event_ids text[])
 returns text
 language plpgsql
 stable
@@ -47,7 +47,7 @@ begin
 end
 $function$;
 
-comment on function counterfoil.delivery_idempotency_key(text, text, text []) is
+comment on function counterfoil.delivery_idempotency_key(text, text, text[]) is
 'Idempotency key of a delivery of exactly these facts of a run.';
 
-revoke all on function counterfoil.delivery_idempotency_key(text, text, text []) from public;
+revoke all on function counterfoil.delivery_idempotency_key(text, text, text[]) from public;

@@ -21,8 +21,8 @@ declare
     v_count integer := 0;
     v_bytes integer := 0;
     v_size integer;
-    v_sizes integer [];
-    v_chunks integer [];
+    v_sizes integer[];
+    v_chunks integer[];
 begin
     select array_agg(counterfoil.json_bytes(e.event) order by e.ordinality)
     into v_sizes

@@ -7,7 +7,7 @@
 -- Since:    1
 
 create or replace function counterfoil.find_delivery(
-    p_event_ids text [],
+    p_event_ids text[],
     p_lease_owner text,
     out org_id text,
     out run_id text
@@ -48,7 +48,7 @@ begin
 end
 $function$;
 
-comment on function counterfoil.find_delivery(text [], text) is
+comment on function counterfoil.find_delivery(text[], text) is
 'Org and run of pending facts known by their event ids, those that p_lease_owner holds first; nulls for none. Private.';
 
-revoke all on function counterfoil.find_delivery(text [], text) from public;
+revoke all on function counterfoil.find_delivery(text[], text) from public;

@@ -15,7 +15,7 @@ security invoker
 set search_path = pg_catalog, pg_temp
 as $function$
 declare
-    v_org_ids text [];
+    v_org_ids text[];
 begin
     select array_agg(l.org_id)
     into v_org_ids

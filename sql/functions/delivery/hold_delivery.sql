@@ -9,7 +9,7 @@
 create or replace function counterfoil.hold_delivery(
     p_org_id text,
     p_run_id text,
-    p_event_ids text [],
+    p_event_ids text[],
     p_lease_owner text,
     out lane text,
     out through_seq bigint,
@@ -86,7 +86,7 @@ begin
 end
 $function$;
 
-comment on function counterfoil.hold_delivery(text, text, text [], text) is
+comment on function counterfoil.hold_delivery(text, text, text[], text) is
 'Locks the lane of the facts and proves that p_lease_owner holds exactly them under a live lease (else RL004). Private.';
 
-revoke all on function counterfoil.hold_delivery(text, text, text [], text) from public;
+revoke all on function counterfoil.hold_delivery(text, text, text[], text) from public;

@@ -12,8 +12,8 @@ create or replace function counterfoil.pick_lanes(
     p_lane text,
     p_head_priority text,
     p_limit integer,
-    out org_ids text [],
-    out run_ids text [],
+    out org_ids text[],
+    out run_ids text[],
     out picked_at timestamptz
 )
 returns record

@@ -10,7 +10,7 @@
 create or replace function counterfoil.plan_delivery_pieces(
     p_org_id text,
     p_run_id text,
-    p_event_ids text [],
+    p_event_ids text[],
     p_lease_owner text
 )
 returns table (chunk integer, chunk_count integer, events jsonb)
@@ -50,7 +50,7 @@ begin
 end
 $function$;
 
-comment on function counterfoil.plan_delivery_pieces(text, text, text [], text) is
+comment on function counterfoil.plan_delivery_pieces(text, text, text[], text) is
 'Pieces in which the frozen delivery of exactly these facts travels: chunk of chunk_count with its events. No row when it has no events.';
 
-revoke all on function counterfoil.plan_delivery_pieces(text, text, text [], text) from public;
+revoke all on function counterfoil.plan_delivery_pieces(text, text, text[], text) from public;

@@ -10,7 +10,7 @@
 create or replace function counterfoil.release_delivery(
     p_org_id text,
     p_run_id text,
-    p_event_ids text [],
+    p_event_ids text[],
     p_lease_owner text
 )
 returns table (event_id text)
@@ -26,7 +26,7 @@ as $function$
 declare
     v_now timestamptz;
     v_lane record;
-    v_released text [];
+    v_released text[];
 begin
     perform counterfoil.check_id(p_org_id, 'p_org_id');
     perform counterfoil.check_id(p_run_id, 'p_run_id');
@@ -59,12 +59,12 @@ begin
 end
 $function$;
 
-comment on function counterfoil.release_delivery(text, text, text [], text) is
+comment on function counterfoil.release_delivery(text, text, text[], text) is
 'Ends the live lease of p_lease_owner over these facts without charging an attempt, and wakes sleepers. Answers the facts that were released.';
 
-revoke all on function counterfoil.release_delivery(text, text, text [], text) from public;
+revoke all on function counterfoil.release_delivery(text, text, text[], text) from public;
 
-create or replace function counterfoil.release_delivery(p_event_ids text [], p_lease_owner text)
+create or replace function counterfoil.release_delivery(p_event_ids text[], p_lease_owner text)
 returns table (event_id text)
 language plpgsql
 volatile
@@ -85,7 +85,7 @@ begin
 end
 $function$;
 
-comment on function counterfoil.release_delivery(text [], text) is
+comment on function counterfoil.release_delivery(text[], text) is
 'The same for facts known by their event ids alone: finds the org among those with pending facts. The form with p_org_id first is the one for busy callers.';
 
-revoke all on function counterfoil.release_delivery(text [], text) from public;
+revoke all on function counterfoil.release_delivery(text[], text) from public;

@@ -9,10 +9,10 @@
 -- Since:    1
 
 create or replace function counterfoil.renew_deliveries(
-    p_org_ids text [],
-    p_run_ids text [],
+    p_org_ids text[],
+    p_run_ids text[],
     p_lane text,
-    p_through_seqs bigint [],
+    p_through_seqs bigint[],
     p_lease_owner text,
     p_lease_seconds integer default 30,
     p_freeze boolean default false
@@ -105,7 +105,7 @@ begin
 end
 $function$;
 
-comment on function counterfoil.renew_deliveries(text [], text [], text, bigint [], text, integer, boolean) is
+comment on function counterfoil.renew_deliveries(text[], text[], text, bigint[], text, integer, boolean) is
 'Extends, and with p_freeze freezes, many deliveries at once (parallel arrays), each named by its lane and last leased fact. One row each, in order: renewed with its idempotency key, or not because the lease is lost or the lane is busy.';
 
-revoke all on function counterfoil.renew_deliveries(text [], text [], text, bigint [], text, integer, boolean) from public;
+revoke all on function counterfoil.renew_deliveries(text[], text[], text, bigint[], text, integer, boolean) from public;

@@ -11,7 +11,7 @@
 create or replace function counterfoil.renew_delivery(
     p_org_id text,
     p_run_id text,
-    p_event_ids text [],
+    p_event_ids text[],
     p_lease_owner text,
     p_lease_seconds integer default 30,
     p_freeze boolean default false
@@ -58,13 +58,13 @@ begin
 end
 $function$;
 
-comment on function counterfoil.renew_delivery(text, text, text [], text, integer, boolean) is
+comment on function counterfoil.renew_delivery(text, text, text[], text, integer, boolean) is
 'Extends the live lease of p_lease_owner over exactly these facts and answers the new expiry, the idempotency key and since when the receipt is frozen. p_freeze freezes it: call it so before every HTTP attempt.';
 
-revoke all on function counterfoil.renew_delivery(text, text, text [], text, integer, boolean) from public;
+revoke all on function counterfoil.renew_delivery(text, text, text[], text, integer, boolean) from public;
 
 create or replace function counterfoil.renew_delivery(
-    p_event_ids text [],
+    p_event_ids text[],
     p_lease_owner text,
     p_lease_seconds integer default 30,
     p_freeze boolean default false
@@ -95,7 +95,7 @@ begin
 end
 $function$;
 
-comment on function counterfoil.renew_delivery(text [], text, integer, boolean) is
+comment on function counterfoil.renew_delivery(text[], text, integer, boolean) is
 'The same for facts known by their event ids alone: finds the org among those with pending facts. The form with p_org_id first is the one for busy callers.';
 
-revoke all on function counterfoil.renew_delivery(text [], text, integer, boolean) from public;
+revoke all on function counterfoil.renew_delivery(text[], text, integer, boolean) from public;

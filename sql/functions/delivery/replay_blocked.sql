@@ -18,7 +18,7 @@ set search_path = pg_catalog, pg_temp
 as $function$
 declare
     v_blocked record;
-    v_replayed text [];
+    v_replayed text[];
     v_audit_id uuid := gen_random_uuid();
 begin
     select b.* into strict v_blocked from counterfoil.lock_blocked(p_org_id, p_run_id, p_event_id, p_reason) as b;

@@ -12,7 +12,7 @@
 create or replace function counterfoil.settle_delivery_failure(
     p_org_id text,
     p_run_id text,
-    p_event_ids text [],
+    p_event_ids text[],
     p_lease_owner text,
     p_error jsonb
 )
@@ -27,7 +27,7 @@ set plan_cache_mode = force_generic_plan
 set enable_seqscan = off
 as $function$
 declare
-    v_lanes text [];
+    v_lanes text[];
     v_lane record;
     v_now timestamptz;
     v_error jsonb;
@@ -153,12 +153,12 @@ begin
 end
 $function$;
 
-comment on function counterfoil.settle_delivery_failure(text, text, text [], text, jsonb) is
+comment on function counterfoil.settle_delivery_failure(text, text, text[], text, jsonb) is
 'Charges a failed delivery to the facts that p_lease_owner holds and releases them: each is retrying (due at next_attempt_at), blocked or not_owned. p_error is {message, code, status, retryable, eventId}: without retryable it can be retried, with eventId only that fact is to blame.';
 
-revoke all on function counterfoil.settle_delivery_failure(text, text, text [], text, jsonb) from public;
+revoke all on function counterfoil.settle_delivery_failure(text, text, text[], text, jsonb) from public;
 
-create or replace function counterfoil.settle_delivery_failure(p_event_ids text [], p_lease_owner text, p_error jsonb)
+create or replace function counterfoil.settle_delivery_failure(p_event_ids text[], p_lease_owner text, p_error jsonb)
 returns table (event_id text, outcome text, next_attempt_at timestamptz)
 language plpgsql
 volatile
@@ -186,7 +186,7 @@ begin
 end
 $function$;
 
-comment on function counterfoil.settle_delivery_failure(text [], text, jsonb) is
+comment on function counterfoil.settle_delivery_failure(text[], text, jsonb) is
 'The same for facts known by their event ids alone: finds the org among those with pending facts. The form with p_org_id first is the one for busy callers.';
 
-revoke all on function counterfoil.settle_delivery_failure(text [], text, jsonb) from public;
+revoke all on function counterfoil.settle_delivery_failure(text[], text, jsonb) from public;

@@ -11,8 +11,8 @@
 -- Since:    1
 
 create or replace function counterfoil.take_prefixes(
-    p_org_ids text [],
-    p_run_ids text [],
+    p_org_ids text[],
+    p_run_ids text[],
     p_lane text,
     p_lease_owner text,
     p_lease_expires_at timestamptz,
@@ -180,7 +180,7 @@ begin
 end
 $function$;
 
-comment on function counterfoil.take_prefixes(text [], text [], text, text, timestamptz, integer, boolean, timestamptz) is
+comment on function counterfoil.take_prefixes(text[], text[], text, text, timestamptz, integer, boolean, timestamptz) is
 'Leases the prefixes of the lanes given (parallel arrays), whose rows the caller has locked, and answers their facts in order with their ledger events. Lanes that are not ready are passed over. Private.';
 
-revoke all on function counterfoil.take_prefixes(text [], text [], text, text, timestamptz, integer, boolean, timestamptz) from public;
+revoke all on function counterfoil.take_prefixes(text[], text[], text, text, timestamptz, integer, boolean, timestamptz) from public;

@@ -29,9 +29,9 @@ declare
     v_max_facts bigint;
     v_max_bytes bigint;
     v_index bigint;
-    v_event_ids text [];
-    v_event_types text [];
-    v_payloads jsonb [];
+    v_event_ids text[];
+    v_event_types text[];
+    v_payloads jsonb[];
 begin
     perform counterfoil.check_id(p_org_id, 'p_org_id');
     perform counterfoil.check_id(p_run_id, 'p_run_id');

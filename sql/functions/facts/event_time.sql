@@ -16,7 +16,7 @@ security invoker
 set search_path = pg_catalog, pg_temp
 as $function$
 declare
-    v_parts text [];
+    v_parts text[];
     v_millis numeric;
 begin
     case coalesce(jsonb_typeof(p_value), 'null')

@@ -11,9 +11,9 @@
 create or replace function counterfoil.record_facts(
     p_org_id text,
     p_run_id text,
-    p_event_ids text [],
-    p_event_types text [],
-    p_payloads jsonb [],
+    p_event_ids text[],
+    p_event_types text[],
+    p_payloads jsonb[],
     p_attempt integer,
     p_lease_id text,
     p_is_batch boolean
@@ -31,7 +31,7 @@ declare
     v_now timestamptz;
     v_run record;
     v_known record;
-    v_fresh bigint [];
+    v_fresh bigint[];
     v_index bigint;
     v_reason text;
 begin
@@ -171,7 +171,7 @@ begin
 end
 $function$;
 
-comment on function counterfoil.record_facts(text, text, text [], text [], jsonb [], integer, text, boolean) is
+comment on function counterfoil.record_facts(text, text, text[], text[], jsonb[], integer, text, boolean) is
 'Appends checked facts (parallel arrays) of one run under its row lock, each once, and answers which were new and their seq. p_is_batch chooses the path named in DETAIL. Private.';
 
-revoke all on function counterfoil.record_facts(text, text, text [], text [], jsonb [], integer, text, boolean) from public;
+revoke all on function counterfoil.record_facts(text, text, text[], text[], jsonb[], integer, text, boolean) from public;
