@@ -6,7 +6,7 @@
 -- Since:    1
 
 create or replace function counterfoil.add_to_counters(
-    p_org_id text, p_shards smallint [], p_queued bigint, p_active bigint
+    p_org_id text, p_shards smallint[], p_queued bigint, p_active bigint
 )
 returns void
 language plpgsql
@@ -34,7 +34,7 @@ begin
 end
 $function$;
 
-comment on function counterfoil.add_to_counters(text, smallint [], bigint, bigint) is
+comment on function counterfoil.add_to_counters(text, smallint[], bigint, bigint) is
 'Adds to the numbers of queued and active runs in the rows that lock_counters named. Private.';
 
-revoke all on function counterfoil.add_to_counters(text, smallint [], bigint, bigint) from public;
+revoke all on function counterfoil.add_to_counters(text, smallint[], bigint, bigint) from public;

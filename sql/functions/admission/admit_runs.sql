@@ -6,7 +6,7 @@
 -- Raises:   nothing.
 -- Since:    1
 
-create or replace function counterfoil.admit_runs(p_launches jsonb, p_ordinals bigint [], p_now timestamptz)
+create or replace function counterfoil.admit_runs(p_launches jsonb, p_ordinals bigint[], p_now timestamptz)
 returns void
 language plpgsql
 volatile
@@ -20,8 +20,8 @@ set enable_hashjoin = off
 set enable_mergejoin = off
 as $function$
 declare
-    v_orgs text [];
-    v_keys text [];
+    v_orgs text[];
+    v_keys text[];
     v_ready bigint;
     v_org record;
 begin
@@ -84,7 +84,7 @@ begin
 end
 $function$;
 
-comment on function counterfoil.admit_runs(jsonb, bigint [], timestamptz) is
+comment on function counterfoil.admit_runs(jsonb, bigint[], timestamptz) is
 'Writes launch, queue place and run.created of runs that were just inserted. Private.';
 
-revoke all on function counterfoil.admit_runs(jsonb, bigint [], timestamptz) from public;
+revoke all on function counterfoil.admit_runs(jsonb, bigint[], timestamptz) from public;

@@ -7,7 +7,7 @@
 -- Since:    1
 
 create or replace function counterfoil.launch_fault(p_launch jsonb)
-returns text []
+returns text[]
 language plpgsql
 stable
 parallel safe
@@ -17,7 +17,7 @@ set search_path = pg_catalog, pg_temp
 as $function$
 declare
     v_field text;
-    v_fault text [];
+    v_fault text[];
     v_policy jsonb := p_launch -> 'retryPolicy';
 begin
     if p_launch is null or jsonb_typeof(p_launch) <> 'object' then

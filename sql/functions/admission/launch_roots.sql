@@ -6,8 +6,8 @@
 -- Raises:   RL002 parent_run_not_found; RL001 (DETAIL: the parentRunId) for a circle of parents.
 -- Since:    1
 
-create or replace function counterfoil.launch_roots(p_launches jsonb, p_ordinals bigint [], p_single boolean)
-returns text []
+create or replace function counterfoil.launch_roots(p_launches jsonb, p_ordinals bigint[], p_single boolean)
+returns text[]
 language plpgsql
 stable
 parallel safe
@@ -22,9 +22,9 @@ as $function$
 declare
     -- Ids hold no line feed, so that org and run make one key.
     v_places jsonb;
-    v_parents text [];
-    v_roots text [];
-    v_settled boolean [];
+    v_parents text[];
+    v_roots text[];
+    v_settled boolean[];
     v_unsettled integer;
     v_left integer;
     v_ordinal bigint;
@@ -83,7 +83,7 @@ begin
 end
 $function$;
 
-comment on function counterfoil.launch_roots(jsonb, bigint [], boolean) is
+comment on function counterfoil.launch_roots(jsonb, bigint[], boolean) is
 'Root run of each of the launches with the given ordinals, in order. Private.';
 
-revoke all on function counterfoil.launch_roots(jsonb, bigint [], boolean) from public;
+revoke all on function counterfoil.launch_roots(jsonb, bigint[], boolean) from public;

@@ -7,7 +7,7 @@
 -- Since:    1
 
 create or replace function counterfoil.lock_counters(p_org_id text, p_wait boolean)
-returns smallint []
+returns smallint[]
 language plpgsql
 volatile
 parallel unsafe

@@ -6,7 +6,7 @@
 -- Raises:   nothing.
 -- Since:    1
 
-create or replace function counterfoil.promote_held(p_org_ids text [], p_keys text [])
+create or replace function counterfoil.promote_held(p_org_ids text[], p_keys text[])
 returns boolean
 language plpgsql
 volatile
@@ -52,7 +52,7 @@ begin
 end
 $function$;
 
-comment on function counterfoil.promote_held(text [], text []) is
+comment on function counterfoil.promote_held(text[], text[]) is
 'Makes held runs of the given keys ready while slots are free; the caller holds the keys'' rows. Private.';
 
-revoke all on function counterfoil.promote_held(text [], text []) from public;
+revoke all on function counterfoil.promote_held(text[], text[]) from public;

@@ -17,7 +17,7 @@ set search_path = pg_catalog, pg_temp
 as $function$
 declare
     v_text text := p_value #>> '{}';
-    v_parts text [];
+    v_parts text[];
 begin
     if jsonb_typeof(p_value) <> 'string' then
         return null;

@@ -28,7 +28,7 @@ declare
     v_queued bigint;
     v_launches bigint;
     v_rows bigint;
-    v_candidates smallint [];
+    v_candidates smallint[];
     v_shard smallint;
     v_holding boolean := false;
 begin

@@ -5,7 +5,7 @@
 -- Raises:   nothing.
 -- Since:    1
 
-create or replace function counterfoil.unadmit_runs(p_launches jsonb, p_ordinals bigint [])
+create or replace function counterfoil.unadmit_runs(p_launches jsonb, p_ordinals bigint[])
 returns void
 language plpgsql
 volatile
@@ -55,7 +55,7 @@ begin
 end
 $function$;
 
-comment on function counterfoil.unadmit_runs(jsonb, bigint []) is
+comment on function counterfoil.unadmit_runs(jsonb, bigint[]) is
 'Gives back places and keys of launches that somebody else admitted first. Private.';
 
-revoke all on function counterfoil.unadmit_runs(jsonb, bigint []) from public;
+revoke all on function counterfoil.unadmit_runs(jsonb, bigint[]) from public;

@@ -7,9 +7,9 @@
 -- Since:    1
 
 create or replace function counterfoil.which_were_made(
-    p_org_ids text [], p_run_ids text [], p_made_org_ids text [], p_made_run_ids text []
+    p_org_ids text[], p_run_ids text[], p_made_org_ids text[], p_made_run_ids text[]
 )
-returns boolean []
+returns boolean[]
 language sql
 immutable
 parallel safe
@@ -24,7 +24,7 @@ as $function$
         on m.org_id = w.org_id and m.run_id = w.run_id
 $function$;
 
-comment on function counterfoil.which_were_made(text [], text [], text [], text []) is
+comment on function counterfoil.which_were_made(text[], text[], text[], text[]) is
 'For each wanted run, in order, whether it is among the made ones. Private.';
 
-revoke all on function counterfoil.which_were_made(text [], text [], text [], text []) from public;
+revoke all on function counterfoil.which_were_made(text[], text[], text[], text[]) from public;

@@ -6,7 +6,7 @@
 -- Raises:   nothing.
 -- Since:    1
 
-create or replace function counterfoil.cancel_now(p_run counterfoil.runs, p_shards smallint [], p_now timestamptz)
+create or replace function counterfoil.cancel_now(p_run counterfoil.runs, p_shards smallint[], p_now timestamptz)
 returns text
 language sql
 volatile
@@ -23,7 +23,7 @@ as $function$
     )
 $function$;
 
-comment on function counterfoil.cancel_now(counterfoil.runs, smallint [], timestamptz) is
+comment on function counterfoil.cancel_now(counterfoil.runs, smallint[], timestamptz) is
 'Ends a run that hold_before_run and hold_run took as cancelled; returns the event id. Private.';
 
-revoke all on function counterfoil.cancel_now(counterfoil.runs, smallint [], timestamptz) from public;
+revoke all on function counterfoil.cancel_now(counterfoil.runs, smallint[], timestamptz) from public;

@@ -11,7 +11,7 @@
 -- Since:    1
 
 create or replace function counterfoil.claim_attempts(
-    p_worker text, p_limit integer, p_lease_seconds integer, p_plays text [], p_release_lane text
+    p_worker text, p_limit integer, p_lease_seconds integer, p_plays text[], p_release_lane text
 )
 returns table (
     org_id text,
@@ -38,21 +38,21 @@ set enable_mergejoin = off
 as $function$
 declare
     v_lane text := coalesce(p_release_lane, 'default');
-    v_plays text [] := p_plays;
+    v_plays text[] := p_plays;
     v_now timestamptz;
     v_seen record;
     v_cursor text;
-    v_orgs text [];
-    v_caps bigint [];
+    v_orgs text[];
+    v_caps bigint[];
     v_left bigint := p_limit::bigint;
     v_counting boolean;
     v_all_counted boolean := false;
     v_shard smallint;
     v_rules record;
-    v_org_ids text [] := array[]::text [];
-    v_run_ids text [] := array[]::text [];
-    v_picked_org_ids text [];
-    v_picked_run_ids text [];
+    v_org_ids text[] := array[]::text[];
+    v_run_ids text[] := array[]::text[];
+    v_picked_org_ids text[];
+    v_picked_run_ids text[];
 begin
     perform counterfoil.check_id(p_worker, 'p_worker');
     perform counterfoil.check_limit(p_limit, 1, counterfoil.setting_integer('claim_batch_max'), 'p_limit');
@@ -145,7 +145,7 @@ begin
 end
 $function$;
 
-comment on function counterfoil.claim_attempts(text, integer, integer, text [], text) is
+comment on function counterfoil.claim_attempts(text, integer, integer, text[], text) is
 'Claims up to p_limit runs of the plays (null or empty: any) in a release lane for a worker, fair between orgs, leased for p_lease_seconds (5 to 300). One row an attempt, with its launch, the runner''s context and, after a wait, what ended it.';
 
-revoke all on function counterfoil.claim_attempts(text, integer, integer, text [], text) from public;
+revoke all on function counterfoil.claim_attempts(text, integer, integer, text[], text) from public;

@@ -22,7 +22,7 @@ declare
     v_payload jsonb;
     v_digest bytea := counterfoil.canonical_digest(jsonb_build_array('complete_attempt', p_completion));
     v_run counterfoil.runs;
-    v_shards smallint [];
+    v_shards smallint[];
     v_attempt counterfoil.attempts;
     v_now timestamptz;
     v_answer jsonb;

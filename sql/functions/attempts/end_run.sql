@@ -9,7 +9,7 @@
 
 create or replace function counterfoil.end_run(
     p_run counterfoil.runs,
-    p_shards smallint [],
+    p_shards smallint[],
     p_status text,
     p_payload jsonb,
     p_now timestamptz
@@ -64,7 +64,7 @@ begin
 end
 $function$;
 
-comment on function counterfoil.end_run(counterfoil.runs, smallint [], text, jsonb, timestamptz) is
+comment on function counterfoil.end_run(counterfoil.runs, smallint[], text, jsonb, timestamptz) is
 'Ends a run that hold_before_run and hold_run took, as completed, failed or cancelled, with p_payload as its terminal fact; returns the event id. Private.';
 
-revoke all on function counterfoil.end_run(counterfoil.runs, smallint [], text, jsonb, timestamptz) from public;
+revoke all on function counterfoil.end_run(counterfoil.runs, smallint[], text, jsonb, timestamptz) from public;

@@ -27,7 +27,7 @@ declare
     v_error jsonb;
     v_digest bytea := counterfoil.canonical_digest(jsonb_build_array('fail_attempt', p_failure));
     v_run counterfoil.runs;
-    v_shards smallint [];
+    v_shards smallint[];
     v_attempt counterfoil.attempts;
     v_now timestamptz;
     v_next timestamptz;
@@ -48,7 +48,11 @@ begin
     v_answer := counterfoil.earlier_answer(v_attempt, p_lease_id, v_digest);
     if v_answer is null then
         perform counterfoil.check_attempt_lease(v_attempt, p_lease_id, v_now);
-        if p_failure -> 'preserveRunnerTerminal' = 'true'::jsonb and v_attempt.runner_terminal_status in ('completed', 'failed') then
+        if
+            p_failure -> 'preserveRunnerTerminal' = 'true'::jsonb
+            and v_attempt.runner_terminal_status in ('completed', 'failed')
+            and v_attempt.runner_terminal_at >= v_attempt.claimed_at
+        then
             perform counterfoil.raise_invalid_state(
                 format('The runner of attempt %s of run %s has recorded its own terminal.', p_attempt, p_run_id),
                 'runner_terminal_recorded', 'Read the recorded terminal from the attempt''s context and end the run with it.'

@@ -8,7 +8,7 @@
 -- Since:    1
 
 create or replace function counterfoil.heartbeat_attempts(
-    p_org_ids text [], p_run_ids text [], p_attempts integer [], p_lease_ids text [], p_lease_seconds integer
+    p_org_ids text[], p_run_ids text[], p_attempts integer[], p_lease_ids text[], p_lease_seconds integer
 )
 returns table (org_id text, run_id text, attempt integer, outcome text, lease_expires_at timestamptz)
 language plpgsql
@@ -106,7 +106,7 @@ begin
 end
 $function$;
 
-comment on function counterfoil.heartbeat_attempts(text [], text [], integer [], text [], integer) is
+comment on function counterfoil.heartbeat_attempts(text[], text[], integer[], text[], integer) is
 'Extends the leases of many attempts (parallel arrays) by p_lease_seconds (5 to 300). One row each, in order: ok, cancel_requested or lost.';
 
-revoke all on function counterfoil.heartbeat_attempts(text [], text [], integer [], text [], integer) from public;
+revoke all on function counterfoil.heartbeat_attempts(text[], text[], integer[], text[], integer) from public;

@@ -7,7 +7,7 @@
 -- Since:    1
 
 create or replace function counterfoil.hold_before_run(p_org_id text, p_run_id text, p_wait boolean)
-returns smallint []
+returns smallint[]
 language plpgsql
 volatile
 parallel unsafe
@@ -18,7 +18,7 @@ set plan_cache_mode = force_generic_plan
 as $function$
 declare
     v_key text;
-    v_shards smallint [];
+    v_shards smallint[];
 begin
     -- A run's key never changes: it may be read before the run is locked.
     select r.concurrency_key into v_key from counterfoil.runs as r where r.org_id = p_org_id and r.run_id = p_run_id;

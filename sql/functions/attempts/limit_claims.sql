@@ -6,8 +6,8 @@
 -- Raises:   nothing.
 -- Since:    1
 
-create or replace function counterfoil.limit_claims(p_org_ids text [], p_caps bigint [])
-returns bigint []
+create or replace function counterfoil.limit_claims(p_org_ids text[], p_caps bigint[])
+returns bigint[]
 language plpgsql
 volatile
 parallel unsafe
@@ -16,7 +16,7 @@ security invoker
 set search_path = pg_catalog, pg_temp
 as $function$
 declare
-    v_caps bigint [] := p_caps;
+    v_caps bigint[] := p_caps;
     v_rules record;
 begin
     for v_place in 1..cardinality(p_org_ids) loop
@@ -29,7 +29,7 @@ begin
 end
 $function$;
 
-comment on function counterfoil.limit_claims(text [], bigint []) is
+comment on function counterfoil.limit_claims(text[], bigint[]) is
 'Caps of a claim, none above the org''s room for active runs, counted as active. Private.';
 
-revoke all on function counterfoil.limit_claims(text [], bigint []) from public;
+revoke all on function counterfoil.limit_claims(text[], bigint[]) from public;

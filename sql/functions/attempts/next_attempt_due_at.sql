@@ -6,7 +6,7 @@
 -- Raises:   RL001.
 -- Since:    1
 
-create or replace function counterfoil.next_attempt_due_at(p_plays text [], p_release_lane text)
+create or replace function counterfoil.next_attempt_due_at(p_plays text[], p_release_lane text)
 returns timestamptz
 language plpgsql
 stable
@@ -21,7 +21,7 @@ set enable_sort = off
 as $function$
 declare
     v_lane text := coalesce(p_release_lane, 'default');
-    v_plays text [] := p_plays;
+    v_plays text[] := p_plays;
     v_due_at timestamptz;
 begin
     perform counterfoil.check_id(v_lane, 'p_release_lane');
@@ -53,7 +53,7 @@ begin
 end
 $function$;
 
-comment on function counterfoil.next_attempt_due_at(text [], text) is
+comment on function counterfoil.next_attempt_due_at(text[], text) is
 'When a run of the plays (null or empty: any) in a release lane is next claimable; in the past when one is now, null when none is known.';
 
-revoke all on function counterfoil.next_attempt_due_at(text [], text) from public;
+revoke all on function counterfoil.next_attempt_due_at(text[], text) from public;

@@ -7,9 +7,9 @@
 -- Since:    1
 
 create or replace function counterfoil.next_ready_orgs(
-    p_release_lane text, p_plays text [], p_after text, p_limit integer
+    p_release_lane text, p_plays text[], p_after text, p_limit integer
 )
-returns text []
+returns text[]
 language plpgsql
 stable
 parallel safe
@@ -22,7 +22,7 @@ set enable_bitmapscan = off
 set enable_sort = off
 as $function$
 declare
-    v_orgs text [] := array[]::text [];
+    v_orgs text[] := array[]::text[];
     v_org text := p_after;
     v_wrapped boolean := false;
 begin
@@ -53,7 +53,7 @@ begin
 end
 $function$;
 
-comment on function counterfoil.next_ready_orgs(text, text [], text, integer) is
+comment on function counterfoil.next_ready_orgs(text, text[], text, integer) is
 'Orgs with a ready run of the plays, in ring order after p_after, at most p_limit. Private.';
 
-revoke all on function counterfoil.next_ready_orgs(text, text [], text, integer) from public;
+revoke all on function counterfoil.next_ready_orgs(text, text[], text, integer) from public;

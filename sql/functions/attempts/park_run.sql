@@ -8,7 +8,7 @@
 
 create or replace function counterfoil.park_run(
     p_run counterfoil.runs,
-    p_shards smallint [],
+    p_shards smallint[],
     p_kind text,
     p_wait_id text,
     p_reason text,
@@ -44,8 +44,8 @@ begin
 end
 $function$;
 
-comment on function counterfoil.park_run(counterfoil.runs, smallint [], text, text, text, text, timestamptz, timestamptz) is
+comment on function counterfoil.park_run(counterfoil.runs, smallint[], text, text, text, text, timestamptz, timestamptz) is
 'Makes a running run wait: public, retry or detached_runner, to be claimed from p_wake_at on. Private.';
 
-revoke all on function counterfoil.park_run(counterfoil.runs, smallint [], text, text, text, text, timestamptz, timestamptz)
+revoke all on function counterfoil.park_run(counterfoil.runs, smallint[], text, text, text, text, timestamptz, timestamptz)
 from public;

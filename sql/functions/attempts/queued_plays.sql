@@ -6,7 +6,7 @@
 -- Since:    1
 
 create or replace function counterfoil.queued_plays(p_release_lane text)
-returns text []
+returns text[]
 language plpgsql
 stable
 parallel safe
@@ -19,7 +19,7 @@ set enable_bitmapscan = off
 set enable_sort = off
 as $function$
 declare
-    v_plays text [] := array[]::text [];
+    v_plays text[] := array[]::text[];
     v_play text := '';
 begin
     loop

@@ -17,7 +17,7 @@ security invoker
 set search_path = pg_catalog, pg_temp
 as $function$
 declare
-    v_parts text [] := regexp_match(p_line, '^\s*\[diagnostic:([a-z][a-z0-9_-]{0,63})\]\s*(\{.*\})\s*$');
+    v_parts text[] := regexp_match(p_line, '^\s*\[diagnostic:([a-z][a-z0-9_-]{0,63})\]\s*(\{.*\})\s*$');
 begin
     if v_parts is null then
         return;

@@ -2,7 +2,8 @@
 --
 -- Promises: what was done: cancelled (the grace time of a requested cancellation is over, or its holder is lost),
 --           deadline_exceeded (the run failed), timed_out or failed (the last attempt was lost, and the run failed),
---           requeued (the attempt was lost, another may be claimed now); null when nothing was due or somebody is at it.
+--           requeued (the attempt was lost, another may be claimed now), completed or failed (the terminal that its
+--           detached runner had recorded); null when nothing was due or somebody is at it.
 -- Locks:    admission_counters, concurrency_keys, the run, all skipping what is locked; the attempt, queue rows, lanes.
 -- Raises:   nothing.
 -- Since:    1
@@ -18,7 +19,7 @@ set search_path = pg_catalog, pg_temp
 as $function$
 declare
     v_run counterfoil.runs;
-    v_shards smallint [];
+    v_shards smallint[];
     v_attempt counterfoil.attempts;
     v_now timestamptz;
     v_lost boolean;
@@ -38,6 +39,17 @@ begin
     v_now := clock_timestamp();
     v_lost := coalesce(v_attempt.lease_expires_at <= v_now, false);
     v_timed_out := v_lost and coalesce(v_attempt.timeout_at <= v_now, false);
+
+    -- The runner has said how it ended, and nobody was left to hear it: that comes before the clock.
+    if
+        v_attempt.runner_terminal_status in ('completed', 'failed')
+        and (v_lost or v_run.deadline_at <= v_now or v_run.cancel_deadline_at <= v_now)
+    then
+        outcome := counterfoil.end_by_runner(
+            v_run, v_shards, v_attempt, v_attempt.runner_terminal, null, v_now
+        ) ->> 'outcome';
+        return;
+    end if;
 
     if v_run.cancel_requested_at is not null and (v_lost or v_run.cancel_deadline_at <= v_now) then
         outcome := 'cancelled';

@@ -20,7 +20,7 @@ as $function$
 declare
     v_digest bytea := counterfoil.canonical_digest('["release_attempt"]'::jsonb);
     v_run counterfoil.runs;
-    v_shards smallint [];
+    v_shards smallint[];
     v_attempt counterfoil.attempts;
     v_now timestamptz;
     v_answer jsonb;

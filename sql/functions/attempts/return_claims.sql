@@ -8,7 +8,7 @@
 -- Since:    1
 
 create or replace function counterfoil.return_claims(
-    p_org_ids text [], p_caps bigint [], p_picked_org_ids text [], p_picked_run_ids text []
+    p_org_ids text[], p_caps bigint[], p_picked_org_ids text[], p_picked_run_ids text[]
 )
 returns void
 language plpgsql
@@ -61,7 +61,7 @@ begin
 end
 $function$;
 
-comment on function counterfoil.return_claims(text [], bigint [], text [], text []) is
+comment on function counterfoil.return_claims(text[], bigint[], text[], text[]) is
 'Gives back places of active runs that a claim did not use and counts its runs out of the queue. Private.';
 
-revoke all on function counterfoil.return_claims(text [], bigint [], text [], text []) from public;
+revoke all on function counterfoil.return_claims(text[], bigint[], text[], text[]) from public;

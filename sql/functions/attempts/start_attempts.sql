@@ -7,7 +7,7 @@
 -- Since:    1
 
 create or replace function counterfoil.start_attempts(
-    p_worker text, p_org_ids text [], p_run_ids text [], p_lease interval
+    p_worker text, p_org_ids text[], p_run_ids text[], p_lease interval
 )
 returns table (
     org_id text,
@@ -34,11 +34,11 @@ set enable_mergejoin = off
 as $function$
 declare
     v_now timestamptz := clock_timestamp();
-    v_rows tid [];
-    v_attempts integer [];
-    v_lease_ids text [];
-    v_kinds text [];
-    v_waits text [];
+    v_rows tid[];
+    v_attempts integer[];
+    v_lease_ids text[];
+    v_kinds text[];
+    v_waits text[];
     v_org record;
 begin
     select
@@ -151,7 +151,7 @@ begin
 end
 $function$;
 
-comment on function counterfoil.start_attempts(text, text [], text [], interval) is
+comment on function counterfoil.start_attempts(text, text[], text[], interval) is
 'Starts or continues the attempts of runs whose locks the caller holds: rows, facts, and what the worker needs. Private.';
 
-revoke all on function counterfoil.start_attempts(text, text [], text [], interval) from public;
+revoke all on function counterfoil.start_attempts(text, text[], text[], interval) from public;

@@ -7,7 +7,7 @@
 -- Since:    1
 
 create or replace function counterfoil.take_ready_runs(
-    p_release_lane text, p_plays text [], p_org_ids text [], p_caps bigint [], out org_ids text [], out run_ids text []
+    p_release_lane text, p_plays text[], p_org_ids text[], p_caps bigint[], out org_ids text[], out run_ids text[]
 )
 returns record
 language plpgsql
@@ -23,7 +23,7 @@ set enable_hashjoin = off
 set enable_mergejoin = off
 as $function$
 declare
-    v_rows tid [];
+    v_rows tid[];
 begin
     -- Look first, lock then: how many of each play an org's next runs are is decided on what lies there, and exactly
     -- that many are locked, so that no other claim finds runs locked that nobody takes.
@@ -89,7 +89,7 @@ begin
 end
 $function$;
 
-comment on function counterfoil.take_ready_runs(text, text [], text [], bigint []) is
+comment on function counterfoil.take_ready_runs(text, text[], text[], bigint[]) is
 'Takes the next ready runs of the orgs, at most each one''s cap, out of the queue and locks them. Private.';
 
-revoke all on function counterfoil.take_ready_runs(text, text [], text [], bigint []) from public;
+revoke all on function counterfoil.take_ready_runs(text, text[], text[], bigint[]) from public;

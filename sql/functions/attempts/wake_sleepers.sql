@@ -6,7 +6,7 @@
 -- Raises:   nothing.
 -- Since:    1
 
-create or replace function counterfoil.wake_sleepers(p_release_lane text, p_plays text [], p_limit integer)
+create or replace function counterfoil.wake_sleepers(p_release_lane text, p_plays text[], p_limit integer)
 returns void
 language plpgsql
 volatile
@@ -22,10 +22,10 @@ set enable_mergejoin = off
 as $function$
 declare
     v_now timestamptz := clock_timestamp();
-    v_awake tid [];
-    v_slotless tid [];
-    v_org_ids text [];
-    v_keys text [];
+    v_awake tid[];
+    v_slotless tid[];
+    v_org_ids text[];
+    v_keys text[];
 begin
     select
         array_agg(s.row_at) filter (where not s.slotless),
@@ -78,7 +78,7 @@ begin
 end
 $function$;
 
-comment on function counterfoil.wake_sleepers(text, text [], integer) is
+comment on function counterfoil.wake_sleepers(text, text[], integer) is
 'Makes due sleeping runs of the plays ready, or puts them in line for a slot of their concurrency key. Private.';
 
-revoke all on function counterfoil.wake_sleepers(text, text [], integer) from public;
+revoke all on function counterfoil.wake_sleepers(text, text[], integer) from public;
