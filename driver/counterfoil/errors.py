@@ -180,6 +180,17 @@ def is_transient(error: psycopg.Error) -> bool:
     return error.sqlstate[:2] in _TRANSIENT_CLASSES or error.sqlstate in _TRANSIENT_CODES
 
 
+def is_disconnection(error: BaseException) -> bool:
+    """Whether an error means that the database could not be reached at all."""
+    if not isinstance(error, psycopg.OperationalError | psycopg.InterfaceError):
+        return False
+    return (
+        error.sqlstate is None
+        or error.sqlstate[:2] in ("08", "53")
+        or (error.sqlstate.startswith("57P"))
+    )
+
+
 class SettingsError(Exception):
     """A setting is missing or malformed; the message names it and says what is allowed."""
 
@@ -241,7 +252,8 @@ def error_document(error: BaseException) -> dict[str, object]:
             "code": error.reason or error.name,
             "retryable": error.retryable,
         }
-    return {"message": type(error).__name__, "code": "driver_error", "retryable": True}
+    code = getattr(error, "sqlstate", None) or "driver_error"
+    return {"message": type(error).__name__, "code": code, "retryable": True}
 
 
 def retry_after_seconds(milliseconds: int | None) -> str:

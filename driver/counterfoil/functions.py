@@ -11,11 +11,13 @@ from counterfoil.functions_delivery import (
     AcknowledgedLane,
     Acknowledgement,
     ClaimedFact,
+    DeliveryDue,
     DeliveryFunctions,
     Renewal,
     SettledFact,
 )
 from counterfoil.functions_facts import FactFunctions, ProjectedEvent, RecordedFact
+from counterfoil.functions_journal import JournalFunctions
 from counterfoil.functions_ledger import HttpAnswer, LedgerEvent, LedgerFunctions
 from counterfoil.functions_operations import OperationFunctions
 from counterfoil.functions_receipts import Receipt, ReceiptFunctions
@@ -38,6 +40,7 @@ __all__ = [
     "AttemptEnd",
     "ClaimedAttempt",
     "ClaimedFact",
+    "DeliveryDue",
     "Functions",
     "Heartbeat",
     "HttpAnswer",
@@ -59,6 +62,7 @@ class Functions(
     FactFunctions,
     DeliveryFunctions,
     LedgerFunctions,
+    JournalFunctions,
     ReceiptFunctions,
     OperationFunctions,
 ):

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from counterfoil.database import Executor
-from counterfoil.functions_runs import DueAt
 from counterfoil.json_text import JsonValue, encode
 
 
@@ -76,6 +75,14 @@ class SettledFact:
     event_id: str
     outcome: str
     next_attempt_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class DeliveryDue:
+    """When something is due, and in how many seconds by the database's clock; None for nothing."""
+
+    due_at: datetime | None
+    in_seconds: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -332,15 +339,18 @@ class DeliveryFunctions:
             },
         )
 
-    async def next_delivery_due_at(self, lane: str, run_id: str | None = None) -> datetime | None:
-        """When a delivery is next due, live leases considered; None when nothing is pending."""
+    async def next_delivery_due_at(
+        self, lane: str, run_id: str | None = None, org_id: str | None = None
+    ) -> DeliveryDue:
+        """When a delivery is next due, live leases considered."""
         found = await self._executor.rows(
-            DueAt,
-            "select n.due_at from {schema}.next_delivery_due_at(p_lane => %(p_lane)s::text,"
-            " p_run_id => %(p_run_id)s::text) as n (due_at)",
-            {"p_lane": lane, "p_run_id": run_id},
+            DeliveryDue,
+            "select n.due_at, extract(epoch from n.due_at - pg_catalog.clock_timestamp())::float8"
+            " as in_seconds from {schema}.next_delivery_due_at(p_lane => %(p_lane)s::text,"
+            " p_run_id => %(p_run_id)s::text, p_org_id => %(p_org_id)s::text) as n (due_at)",
+            {"p_lane": lane, "p_run_id": run_id, "p_org_id": org_id},
         )
-        return found[0].due_at
+        return found[0]
 
     async def delivery_status(self, org_id: str, run_id: str, event_id: str) -> str:
         """``delivered``, ``blocked``, ``pending`` or ``unknown``."""

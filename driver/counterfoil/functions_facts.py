@@ -19,10 +19,10 @@ class RecordedFact:
 
 @dataclass(frozen=True, slots=True)
 class ProjectedEvent:
-    """One ledger event of a fact."""
+    """One ledger event of a fact, as JSON text."""
 
     item: int
-    event: dict[str, JsonValue]
+    event: str
 
 
 class FactFunctions:
@@ -88,7 +88,7 @@ class FactFunctions:
         """The ledger events of a fact, in order."""
         return await self._executor.rows(
             ProjectedEvent,
-            "select p.item, p.event from {schema}.project_fact(p_org_id => %(p_org_id)s::text,"
+            "select p.item, p.event::text as event from {schema}.project_fact(p_org_id => %(p_org_id)s::text,"
             " p_run_id => %(p_run_id)s::text, p_event_id => %(p_event_id)s::text) as p",
             {"p_org_id": org_id, "p_run_id": run_id, "p_event_id": event_id},
         )

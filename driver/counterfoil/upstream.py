@@ -1,0 +1,309 @@
+"""HTTP to a receiver: one guarded POST.
+
+Redirects are never followed, cookies never kept. A protection bypass goes in its own header, and
+the request never asks for a bypass cookie. Only addresses of the public internet are reached,
+unless the operator allowed private ones or configured the very origin.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+import logging
+import re
+import socket
+from collections.abc import Iterable
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Literal, Self
+
+import aiohttp
+from aiohttp.abc import AbstractResolver, ResolveResult
+from yarl import URL
+
+from counterfoil.errors import ReceiverError, RouteChangedError, SelfProxyError
+from counterfoil.settings import NO_SECRET, Secret
+
+ANSWER_MAX_BYTES = 1024 * 1024
+MESSAGE_MAX_CHARACTERS = 500
+BYPASS_HEADER = "x-vercel-protection-bypass"
+
+log = logging.getLogger(__name__)
+
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]+")
+
+
+@dataclass(frozen=True)
+class Bypass:
+    """A protection-bypass token and where it came from."""
+
+    token: Secret
+    source: Literal["launch", "env", "none"]
+
+    @classmethod
+    def choose(cls, launch: str | None, environment: Secret) -> Bypass:
+        """The launch's token first, then the environment's."""
+        if launch and launch.strip():
+            return cls(Secret(launch.strip()), "launch")
+        if environment.reveal().strip():
+            return cls(Secret(environment.reveal().strip()), "env")
+        return cls(NO_SECRET, "none")
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A 2xx answer; ``body`` is its JSON object, empty where it was none."""
+
+    status: int
+    body: dict[str, Any]
+
+
+def origin_of(url: str) -> tuple[str, str, int]:
+    """Scheme, host and port of ``url``. Raises ReceiverError when it is no usable base URL."""
+    try:
+        parsed = URL(url)
+        port = parsed.port
+    except ValueError:
+        parsed, port = URL(), None
+    if parsed.scheme not in ("http", "https") or not parsed.host or port is None or parsed.user:
+        raise ReceiverError(
+            "the launch's base URL is not an http(s) URL without credentials",
+            code="base_url_invalid",
+            retryable=False,
+        )
+    return parsed.scheme, parsed.host.lower(), port
+
+
+def refuse_self_proxy(url: str, own_host: str | None) -> None:
+    """Raise SelfProxyError when ``url`` leads back to ``own_host`` (a Host header)."""
+    own = (own_host or "").strip().lower()
+    if not own:
+        return
+    scheme, host, port = origin_of(url)
+    shown = f"[{host}]" if ":" in host else host
+    default = {"http": 80, "https": 443}[scheme]
+    if own == f"{shown}:{port}" or (own == shown and port == default):
+        raise SelfProxyError(
+            "the upstream is the gateway itself", code="self_proxy", retryable=False
+        )
+
+
+def refuse_changed_route(before: str, after: str) -> None:
+    """Raise RouteChangedError when a run's base URL changed."""
+    if before.rstrip("/") != after.rstrip("/"):
+        raise RouteChangedError(
+            "the base URL changed within a run", code="base_url_changed", retryable=False
+        )
+
+
+class Upstream:
+    """A pool of HTTP connections to receivers. ``async with Upstream() as upstream: …``"""
+
+    def __init__(
+        self,
+        *,
+        timeout_seconds: float = 20.0,
+        connections: int = 64,
+        allow_private: bool = False,
+        trusted_urls: Iterable[str] = (),
+    ) -> None:
+        """``trusted_urls`` are base URLs that the operator chose, private or not."""
+        self._timeout = aiohttp.ClientTimeout(total=timeout_seconds, connect=timeout_seconds / 2)
+        self._connections = connections
+        self._allow_private = allow_private
+        self._trusted = frozenset(origin_of(url) for url in trusted_urls)
+        self._session: aiohttp.ClientSession | None = None
+
+    async def __aenter__(self) -> Self:
+        await self.open()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+    async def open(self) -> None:
+        """Make the pool of connections; opening twice is harmless."""
+        if self._session is None:
+            allowed = frozenset(host for _, host, _ in self._trusted)
+            resolver = _GuardedResolver(None if self._allow_private else allowed)
+            self._session = aiohttp.ClientSession(
+                connector=aiohttp.TCPConnector(limit=self._connections, resolver=resolver),
+                cookie_jar=aiohttp.DummyCookieJar(),
+                timeout=self._timeout,
+            )
+
+    async def close(self) -> None:
+        """Close every connection."""
+        session, self._session = self._session, None
+        if session is not None:
+            await session.close()
+
+    async def post(
+        self, url: str, body: str, *, bearer: Secret, bypass: Bypass, headers: dict[str, str]
+    ) -> Answer:
+        """POST JSON text. Raises ReceiverError for anything but a 2xx answer."""
+        if self._session is None:
+            raise RuntimeError("the upstream has not been opened")
+        self._refuse_private_literal(url)
+        sent = {
+            **headers,
+            "content-type": "application/json",
+            "authorization": f"Bearer {bearer.reveal()}",
+        }
+        if bypass.token:
+            sent[BYPASS_HEADER] = bypass.token.reveal()
+        try:
+            async with self._session.post(
+                URL(url), data=body.encode(), headers=sent, allow_redirects=False
+            ) as response:
+                text = await _read_bounded(response)
+                status, location = response.status, "location" in response.headers
+        except AddressRefusedError as error:
+            raise error.as_receiver_error() from None
+        except (TimeoutError, aiohttp.ServerTimeoutError):
+            raise ReceiverError(
+                "the receiver did not answer in time", code="receiver_timeout", retryable=True
+            ) from None
+        except aiohttp.ClientError as error:
+            refused = _cause(error, AddressRefusedError)
+            if refused is not None:
+                raise refused.as_receiver_error() from None
+            raise ReceiverError(
+                f"no answer from the receiver ({type(error).__name__})",
+                code="receiver_unreachable",
+                retryable=True,
+            ) from None
+        log.debug("posted", extra={"status": status, "bypass_source": bypass.source})
+        return _judge(status, text, location, (bearer, bypass.token))
+
+    def _refuse_private_literal(self, url: str) -> None:
+        # aiohttp asks no resolver about an address in numbers.
+        origin = origin_of(url)
+        if self._allow_private or origin in self._trusted:
+            return
+        try:
+            address = ipaddress.ip_address(origin[1])
+        except ValueError:
+            return
+        if not is_public(address):
+            raise AddressRefusedError(origin[1]).as_receiver_error()
+
+
+class AddressRefusedError(OSError):
+    """A host leads to an address that is not of the public internet."""
+
+    def as_receiver_error(self) -> ReceiverError:
+        """The same, as a delivery failure."""
+        return ReceiverError(
+            "the receiver's address is private; allow it with allow_private_upstreams",
+            code="upstream_address_refused",
+            retryable=False,
+        )
+
+
+class _GuardedResolver(AbstractResolver):
+    """Resolves names, and refuses those that lead to private addresses.
+
+    The check is on the address that is then connected to, so a name that changes in between gains
+    nothing. ``trusted`` hosts pass; None lets everything pass.
+    """
+
+    def __init__(self, trusted: frozenset[str] | None) -> None:
+        self._inner = aiohttp.ThreadedResolver()
+        self._trusted = trusted
+
+    async def resolve(
+        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
+    ) -> list[ResolveResult]:
+        """Addresses of ``host``; AddressRefusedError when any of them is private."""
+        found = await self._inner.resolve(host, port, family)
+        if self._trusted is not None and host.lower() not in self._trusted:
+            for result in found:
+                if not is_public(ipaddress.ip_address(result["host"].partition("%")[0])):
+                    raise AddressRefusedError(host)
+        return found
+
+    async def close(self) -> None:
+        """Nothing is held."""
+        await self._inner.close()
+
+
+def is_public(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> bool:
+    """Whether an address belongs to the public internet, however it is wrapped."""
+    if isinstance(address, ipaddress.IPv6Address):
+        inner = address.ipv4_mapped or address.sixtofour
+        if inner is None and address in ipaddress.ip_network("64:ff9b::/96"):
+            inner = ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
+        if inner is not None:
+            return is_public(inner)
+    return address.is_global and not address.is_multicast
+
+
+async def _read_bounded(response: aiohttp.ClientResponse) -> str:
+    chunks, size = [], 0
+    async for chunk in response.content.iter_chunked(65_536):
+        size += len(chunk)
+        if size > ANSWER_MAX_BYTES:
+            response.close()
+            raise ReceiverError(
+                "the receiver's answer is too large",
+                code="receiver_answer_too_large",
+                status=response.status,
+            )
+        chunks.append(chunk)
+    return b"".join(chunks).decode("utf-8", "replace")
+
+
+def _judge(status: int, text: str, location: bool, secrets: tuple[Secret, ...]) -> Answer:
+    try:
+        parsed = json.loads(text) if text else {}
+    except (ValueError, RecursionError):
+        parsed = None
+    body = parsed if isinstance(parsed, dict) else {}
+    if 300 <= status < 400 or location:
+        raise ReceiverError(
+            "the receiver redirected; redirects are not followed",
+            code="redirect_refused",
+            status=status,
+        )
+    if 200 <= status < 300:
+        if parsed is None:
+            raise ReceiverError(
+                "the receiver's answer is no JSON", code="receiver_answer_invalid", status=status
+            )
+        return Answer(status, body)
+    retry_after = body.get("retry_after_ms")
+    retryable = body.get("retryable")
+    raise ReceiverError(
+        _safe(body.get("error"), secrets) or f"the receiver answered {status}",
+        code=_safe(body.get("code"), secrets) or f"http_{status}",
+        status=status,
+        # A refused token is about who delivers, not about what is delivered.
+        retryable=retryable if isinstance(retryable, bool) and status != 401 else None,
+        retry_after_ms=retry_after if isinstance(retry_after, int) else None,
+    )
+
+
+def _safe(value: object, secrets: tuple[Secret, ...]) -> str:
+    """A receiver's words, bounded, on one line, without the credentials we sent it."""
+    if not isinstance(value, str):
+        return ""
+    for secret in secrets:
+        if secret:
+            value = value.replace(secret.reveal(), "***")
+    return _CONTROL.sub(" ", value).encode("utf-8", "replace").decode()[:MESSAGE_MAX_CHARACTERS]
+
+
+def _cause(
+    error: BaseException | None, kind: type[AddressRefusedError]
+) -> AddressRefusedError | None:
+    while error is not None:
+        if isinstance(error, kind):
+            return error
+        error = error.__cause__ or getattr(error, "os_error", None)
+    return None
