@@ -1,0 +1,314 @@
+"""Steps are computed once and remembered."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from counterfoil import AsyncRun, NotPlainError, PermanentError, Run, StepFailedError
+from tests.py.worker.bench import ORG, Bench
+
+
+async def test_a_run_that_is_tried_again_finds_its_steps_remembered(bench: Bench) -> None:
+    worker = bench.worker()
+    calls: Counter[str] = Counter()
+
+    def compute(name: str) -> dict[str, Any]:
+        calls[name] += 1
+        return {"name": name, "pair": (1, 2)}
+
+    @worker.play("again")
+    def again(run: Run) -> Any:
+        found = [run.step("compute", compute, name) for name in ("a", "b")]
+        if run.attempt < 3:
+            raise ConnectionError("not yet")
+        return [*found, run.step("compute", compute, "c")]
+
+    await bench.launch("again")
+    async with bench.working(worker):
+        run = await bench.ended()
+    assert run["attempt"] == 3
+    assert run["result"] == [{"name": n, "pair": [1, 2]} for n in ("a", "b", "c")]
+    assert calls == {"a": 1, "b": 1, "c": 1}
+
+
+async def test_an_output_is_the_same_the_first_time_and_later(bench: Bench) -> None:
+    worker = bench.worker()
+    seen: list[Any] = []
+
+    @worker.play("same")
+    def same(run: Run) -> None:
+        secret = {"password": "hunter2", "n": 10**30, "pair": (1,)}
+        seen.append(run.step("s", lambda: secret))
+        if run.attempt == 1:
+            raise ConnectionError
+
+    await bench.launch("same")
+    async with bench.working(worker):
+        await bench.ended()
+    first, second = seen
+    assert first == second
+    assert first["n"] == 10**30
+    assert first["pair"] == [1]
+    assert first["password"] != "hunter2", "secrets are redacted before they are stored"
+
+
+async def test_repeats_of_a_name_and_arguments_are_steps_of_their_own(bench: Bench) -> None:
+    worker = bench.worker()
+    count = iter(range(100))
+
+    @worker.play("repeat")
+    def repeat(run: Run) -> Any:
+        found = [run.step("next", lambda: next(count)) for _ in range(3)]
+        found += [run.step("next", lambda n: next(count) * n, 1) for _ in range(2)]
+        if run.attempt == 1:
+            raise ConnectionError
+        return found
+
+    await bench.launch("repeat")
+    async with bench.working(worker):
+        assert (await bench.ended())["result"] == [0, 1, 2, 3, 4]
+    keys = [row["key"] for row in await bench.rows("select key from counterfoil.step_receipts")]
+    assert len(keys) == 5
+    assert all(key.startswith("repeat:run:next:") for key in keys)
+
+
+async def test_a_failed_step_is_tried_again_unless_for_good(bench: Bench) -> None:
+    worker = bench.worker()
+    calls: Counter[str] = Counter()
+
+    def flaky() -> int:
+        calls["flaky"] += 1
+        if calls["flaky"] == 1:
+            raise ConnectionError("gone")
+        return 1
+
+    def hopeless() -> None:
+        calls["hopeless"] += 1
+        raise PermanentError("no such customer")
+
+    @worker.play("fail")
+    def fail(run: Run) -> Any:
+        try:
+            run.step("hopeless", hopeless)
+        except StepFailedError as error:
+            return [error.step, str(error), run.step("flaky", flaky)]
+        except PermanentError:
+            run.step("flaky", flaky)
+        raise AssertionError
+
+    await bench.launch("fail")
+    async with bench.working(worker):
+        run = await bench.ended()
+    assert run["result"] == ["hopeless", "step 'hopeless' failed for good: no such customer", 1]
+    assert calls == {"flaky": 2, "hopeless": 1}
+
+
+async def test_an_output_that_cannot_be_stored_fails_the_run_and_names_the_place(
+    bench: Bench,
+) -> None:
+    worker = bench.worker()
+
+    @worker.play("shapeless")
+    def shapeless(run: Run) -> None:
+        run.step("s", lambda: {"rows": [1, {"path": Path()}]})
+
+    await bench.launch("shapeless")
+    async with bench.working(worker):
+        run = await bench.ended()
+    assert run["status"] == "failed"
+    assert run["attempt"] == 1
+    assert run["error"]["message"].startswith(
+        "the output of step 's' is not a plain value: $.rows[1].path is a PosixPath"
+    )
+
+
+async def test_an_output_that_is_too_large_fails_the_run(bench: Bench) -> None:
+    worker = bench.worker()
+
+    @worker.play("large")
+    def large(run: Run) -> None:
+        run.step("s", lambda: "x" * 1_100_000)
+
+    await bench.launch("large")
+    async with bench.working(worker):
+        run = await bench.ended()
+    assert run["status"] == "failed"
+    assert run["error"]["code"] == "payload_too_large"
+    (receipt,) = await bench.rows("select status, failure_kind from counterfoil.step_receipts")
+    assert receipt == {"status": "failed", "failure_kind": "repairable"}
+
+
+async def test_runs_that_share_a_key_compute_it_once(bench: Bench) -> None:
+    workers = [bench.worker(), bench.worker()]
+    begun = threading.Event()
+    finish = threading.Event()
+    calls: list[str] = []
+
+    for worker in workers:
+
+        @worker.play("share")
+        def share(run: Run) -> Any:
+            def compute() -> str:
+                calls.append(run.id)
+                begun.set()
+                finish.wait(20)
+                return run.id
+
+            return run.step("fetch", compute, key="company:1")
+
+    await bench.launch("share", "one")
+    await bench.launch("share", "two")
+    async with bench.working(*workers):
+        await asyncio.to_thread(begun.wait, 20)
+        await bench.until("one", lambda run: run["status"] == "running")
+        await bench.until("two", lambda run: run["status"] == "running")
+        finish.set()
+        results = {(await bench.ended(run))["result"] for run in ("one", "two")}
+    assert results == set(calls)
+    assert len(calls) == 1
+
+
+async def test_a_shared_step_is_forgotten_after_its_time(bench: Bench) -> None:
+    worker = bench.worker()
+    count = iter(range(100))
+
+    @worker.play("cache")
+    def cache(run: Run) -> Any:
+        return run.step("rate", lambda: next(count), key="rate", ttl=3600)
+
+    async with bench.working(worker):
+        for run_id, expected in (("one", 0), ("two", 0)):
+            await bench.launch("cache", run_id)
+            assert (await bench.ended(run_id))["result"] == expected
+        await bench.rows("update counterfoil.step_receipts set expires_at = now()")
+        await bench.launch("cache", "three")
+        assert (await bench.ended("three"))["result"] == 1
+
+
+async def test_a_map_is_one_step_an_item_in_order(bench: Bench) -> None:
+    worker = bench.worker()
+    calls: Counter[int] = Counter()
+    at_once = most = 0
+    lock = threading.Lock()
+    gate = threading.Barrier(4, timeout=20)
+
+    def work(n: int) -> int:
+        nonlocal at_once, most
+        with lock:
+            at_once += 1
+            most = max(most, at_once)
+            calls[n] += 1
+        if n < 4:
+            gate.wait()
+        with lock:
+            at_once -= 1
+        return n * n
+
+    @worker.play("map")
+    def mapped(run: Run) -> Any:
+        found = run.map("square", work, range(250), parallel=4)
+        if run.attempt == 1:
+            raise ConnectionError
+        return [found[:3], found[-1], len(found), run.map("none", work, [])]
+
+    await bench.launch("map")
+    async with bench.working(worker):
+        run = await bench.ended()
+    assert run["result"] == [[0, 1, 4], 249 * 249, 250, []]
+    assert set(calls.values()) == {1}
+    assert most == 4
+
+
+async def test_a_map_that_fails_stops_and_keeps_what_was_done(bench: Bench) -> None:
+    worker = bench.worker()
+    calls: Counter[int] = Counter()
+
+    def work(n: int) -> int:
+        calls[n] += 1
+        if n == 5 and calls[n] == 1:
+            raise ConnectionError("five")
+        return n
+
+    @worker.play("map")
+    def mapped(run: Run) -> Any:
+        return run.map("work", work, list(range(20)), parallel=1)
+
+    await bench.launch("map")
+    async with bench.working(worker):
+        run = await bench.ended()
+    assert run["result"] == list(range(20))
+    assert run["attempt"] == 2
+    assert calls == {n: 2 if n == 5 else 1 for n in range(20)}
+
+
+async def test_a_coroutine_may_give_up_on_a_step_and_try_it_again(bench: Bench) -> None:
+    worker = bench.worker()
+
+    @worker.play("hurry")
+    async def hurry(run: AsyncRun) -> Any:
+        try:
+            async with asyncio.timeout(0.3):
+                await run.step("slow", asyncio.sleep, 60)
+        except TimeoutError:
+            return await run.step("fast", lambda: "gave up")
+
+    await bench.launch("hurry")
+    async with bench.working(worker):
+        assert (await bench.ended())["result"] == "gave up"
+
+
+async def test_steps_may_hold_steps_and_log(bench: Bench) -> None:
+    worker = bench.worker()
+    calls: Counter[str] = Counter()
+
+    @worker.play("nested")
+    def nested(run: Run) -> Any:
+        def inner(name: str) -> str:
+            calls[name] += 1
+            run.log(name)
+            return name
+
+        def outer() -> list[str]:
+            calls["outer"] += 1
+            return [run.step("inner", inner, "a"), run.step("inner", inner, "b")]
+
+        found = run.step("outer", outer)
+        if run.attempt == 1:
+            raise ConnectionError
+        return found
+
+    await bench.launch("nested")
+    async with bench.working(worker):
+        assert (await bench.ended())["result"] == ["a", "b"]
+    assert calls == {"outer": 1, "a": 1, "b": 1}
+
+
+async def test_a_long_step_keeps_its_lease(bench: Bench) -> None:
+    worker = bench.worker()
+    go_on = threading.Event()
+
+    @worker.play("long")
+    def long(run: Run) -> Any:
+        return run.step("wait", go_on.wait, 30, key="shared")
+
+    await bench.launch("long")
+    async with bench.working(worker):
+        query = "select lease_expires_at as at from counterfoil.step_receipts where org_id = %s"
+        first = await bench.eventually(lambda: bench.rows(query, ORG), bool)
+        await bench.eventually(
+            lambda: bench.rows(query, ORG), lambda found: found[0]["at"] > first[0]["at"]
+        )
+        go_on.set()
+        assert (await bench.ended())["result"] is True
+
+
+def test_errors_of_plain_values_survive_pickling() -> None:
+    import pickle
+
+    error = NotPlainError("it", "$.a", "is a set")
+    again = pickle.loads(pickle.dumps(error))
+    assert (str(again), again.path, again.reason) == (str(error), "$.a", "is a set")
