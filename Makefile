@@ -24,8 +24,9 @@ endif
 endif
 
 ifneq ($(DSN),)
-export COUNTERFOIL_DSN := $(DSN)
-export COUNTERFOIL_TEST_DSN := $(DSN)
+# As it was given: a password may hold a dollar sign.
+export COUNTERFOIL_DSN := $(value DSN)
+export COUNTERFOIL_TEST_DSN := $(value DSN)
 endif
 ifneq ($(SCHEMA),)
 export COUNTERFOIL_SCHEMA := $(SCHEMA)
@@ -47,7 +48,7 @@ up: $(ENV) $(CONTAINER) ## the same stack, kept running
 
 down: $(ENV) ## stop what `make up` started
 	@$(BIN)/counterfoil down
-	@if [ -n "$(PG_MAJOR)" ]; then PG_MAJOR=$(PG_MAJOR) docker compose -f docker/compose.yaml down; fi
+	@if [ -n "$(PG_MAJOR)" ]; then PG_MAJOR=$(PG_MAJOR) docker compose -f docker/compose.yaml down --volumes; fi
 
 # --- for DBAs -----------------------------------------------------------------------------------
 

@@ -1,7 +1,8 @@
 """The direction of imports in the driver. This file is the one place that declares it.
 
-A module imports only modules of the layers before its own in ``LAYERS``, or of its own layer where
-that makes no circle. A new module has to be given its layer here.
+``LAYERS`` lists layers from the ground up, each of them groups of modules. A module imports modules
+of lower layers, and of its own group where that makes no circle; the groups of one layer know
+nothing of each other. A new module has to be given its place here.
 """
 
 from __future__ import annotations
@@ -14,10 +15,48 @@ from lint.findings import Finding
 
 PACKAGE = "counterfoil"
 
-LAYERS: tuple[tuple[str, ...], ...] = (
-    # what everything speaks in
-    ("errors", "values"),
-    ("settings",),
+Layers = tuple[Mapping[str, tuple[str, ...]], ...]
+
+LAYERS: Layers = (
+    {"words": ("errors", "json_text", "values", "settings", "logs")},
+    {
+        "embedded": (
+            *("embedded", "embedded_account", "embedded_place", "embedded_process"),
+            *("embedded_setup",),
+        ),
+        "schema": (
+            *("migrations", "migration_errors", "migration_reports", "drift", "grants"),
+            *("index_builder", "schema_shape", "schema_sql", "schema_state", "schema_steps"),
+            *("sql_tree", "step_writer"),
+        ),
+        "pgtap": ("pgtap",),
+        "database": ("database",),
+    },
+    {
+        "functions": (
+            *("functions", "functions_delivery", "functions_facts", "functions_journal"),
+            *("functions_ledger", "functions_operations", "functions_receipts", "functions_runs"),
+        ),
+    },
+    {
+        "wakeups": ("wakeups",),
+        "launching": ("launching",),
+        "receiver": ("append", "authority", "tokens", "upstream"),
+    },
+    {
+        "worker": (
+            *("worker", "engine", "session", "plays", "run", "base_run", "steps", "flows"),
+            *("waits", "endings", "execution", "interruptions", "outgoing", "loading"),
+        ),
+        "dispatcher": (
+            *("dispatcher", "deliveries", "delivery", "credentials", "drain", "pump"),
+            *("search_lane",),
+        ),
+        "gateway": ("gateway",),
+    },
+    {"stack": ("stack",)},
+    {"demo": ("demo", "demo_play", "demo_report", "demo_view")},
+    {"cli": ("cli", "cli_common", "cli_runs", "cli_schema", "__main__")},
 )
 
 
@@ -37,29 +76,48 @@ def read_modules(folder: Path) -> dict[str, tuple[Path, dict[str, int]]]:
 
 
 def check_modules(
-    modules: Mapping[str, tuple[Path, Mapping[str, int]]], layers: tuple[tuple[str, ...], ...]
+    modules: Mapping[str, tuple[Path, Mapping[str, int]]], layers: Layers
 ) -> Iterator[Finding]:
     """Findings for ``modules`` under ``layers``, the lowest first."""
-    layer_of = {name: place for place, layer in enumerate(layers) for name in layer}
+    places = {
+        name: (height, group)
+        for height, layer in enumerate(layers)
+        for group, names in layer.items()
+        for name in names
+    }
     for name, (path, imports) in modules.items():
         if name == "":
             continue  # the package itself offers what is public, from every layer
-        if name not in layer_of:
+        if name not in places:
             yield Finding(path, 1, "imports", f"{name} has no layer: declare it in lint/imports.py")
             continue
         for imported, line in imports.items():
-            if imported not in modules:
-                continue
-            if imported == "":
-                message = f"{name} imports the package itself, which imports {name}"
+            message = _judge(modules, places, name, imported)
+            if message is not None:
                 yield Finding(path, line, "imports", message)
-            elif layer_of.get(imported, -1) > layer_of[name]:
-                message = f"{name} imports {imported}, which lies above it"
-                yield Finding(path, line, "imports", message)
-            elif imported != name and _reaches(modules, imported, name):
-                yield Finding(path, line, "imports", f"{name} and {imported} import each other")
-    for name in layer_of.keys() - modules.keys():
+    for name in sorted(places.keys() - modules.keys()):
         yield Finding(Path(__file__), 1, "imports", f"{name} is declared but does not exist")
+
+
+def _judge(
+    modules: Mapping[str, tuple[Path, Mapping[str, int]]],
+    places: Mapping[str, tuple[int, str]],
+    name: str,
+    imported: str,
+) -> str | None:
+    if imported == "" or ("." not in imported and imported not in modules):
+        return f"{name} imports the package itself, which imports {name}"
+    if imported not in places or imported not in modules:
+        return None  # a name within a module, or a module that is complained of already
+    height, group = places[name]
+    other_height, other_group = places[imported]
+    if other_height > height:
+        return f"{name} imports {imported}, which lies above it"
+    if other_height == height and other_group != group:
+        return f"{name} imports {imported}, which belongs to {other_group} beside it"
+    if _reaches(modules, imported, name):
+        return f"{name} and {imported} import each other"
+    return None
 
 
 def _reaches(modules: Mapping[str, tuple[Path, Mapping[str, int]]], start: str, goal: str) -> bool:

@@ -24,9 +24,9 @@ def run(part: str, admin_dsn: str, paths: Sequence[Path], marker: str | None) ->
         command = [sys.executable, "-m", "pytest", "-q", f"--junitxml={report}"]
         command += ["-m", marker] if marker else []
         command += [str(path) for path in paths]
-        ran = subprocess.run(
-            command, cwd=ROOT, env=os.environ | {"COUNTERFOIL_TEST_DSN": admin_dsn}
-        )
+        # What a person set for their own installation must not leak into the tests.
+        own = {k: v for k, v in os.environ.items() if not k.startswith("COUNTERFOIL_")}
+        ran = subprocess.run(command, cwd=ROOT, env=own | {"COUNTERFOIL_TEST_DSN": admin_dsn})
         passed, failed = read_counts(report, ran.returncode)
     return Outcome(part, passed, failed, time.monotonic() - began)
 

@@ -9,7 +9,11 @@ import pytest
 from lint import imports, rooms
 
 SHOUT = "functions/attempts/shout.sql"
-LAYERS = (("errors", "values"), ("database",), ("cli",))
+LAYERS = (
+    {"words": ("errors", "values")},
+    {"database": ("database",), "beside": ("beside",)},
+    {"cli": ("cli",)},
+)
 
 
 def call(tree: Path, name: str) -> None:
@@ -81,7 +85,7 @@ def test_a_call_to_nothing_is_found(tree: Path) -> None:
 def package(folder: Path, **modules: str) -> list[str]:
     """Messages about a package of these modules."""
     (folder / "__init__.py").write_text("")
-    for name in ("errors", "values", "database", "cli"):
+    for name in ("errors", "values", "database", "beside", "cli"):
         (folder / f"{name}.py").write_text(modules.pop(name, ""))
     for name, text in modules.items():
         (folder / f"{name}.py").write_text(text)
@@ -118,7 +122,12 @@ def test_imports_of_higher_layers_are_found(tmp_path: Path, text: str) -> None:
     assert message == "database imports cli, which lies above it"
 
 
-def test_a_circle_within_a_layer_is_found(tmp_path: Path) -> None:
+def test_groups_of_one_layer_know_nothing_of_each_other(tmp_path: Path) -> None:
+    (message,) = package(tmp_path, database="from counterfoil import beside")
+    assert message == "database imports beside, which belongs to beside beside it"
+
+
+def test_a_circle_within_a_group_is_found(tmp_path: Path) -> None:
     found = package(
         tmp_path, errors="from counterfoil import values", values="from counterfoil import errors"
     )
@@ -131,11 +140,12 @@ def test_a_module_without_a_layer_is_found(tmp_path: Path) -> None:
     assert message.startswith("novelty has no layer")
 
 
-def test_a_module_may_not_import_the_package_itself(tmp_path: Path) -> None:
-    (message,) = package(tmp_path, cli="import counterfoil")
+@pytest.mark.parametrize("text", ["import counterfoil", "from counterfoil import Worker"])
+def test_a_module_may_not_import_the_package_itself(tmp_path: Path, text: str) -> None:
+    (message,) = package(tmp_path, cli=text)
     assert "imports the package itself" in message
 
 
 def test_a_declared_module_has_to_exist(tmp_path: Path) -> None:
-    (finding,) = imports.check_modules({}, (("ghost",),))
+    (finding,) = imports.check_modules({}, ({"ghosts": ("ghost",)},))
     assert "does not exist" in finding.message
