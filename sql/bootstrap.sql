@@ -40,6 +40,7 @@ create table counterfoil.schema_functions (
   name text not null,
   source text not null,
   since_version text,
+  package_version text not null,
   checksum text not null,
   definition_checksum text not null,
   installed_at timestamptz not null,
@@ -58,7 +59,9 @@ comment on column counterfoil.schema_functions.name is
 comment on column counterfoil.schema_functions.source is
   'The file it came from, below the package''s sql folder.';
 comment on column counterfoil.schema_functions.since_version is
-  'The package version that first had it, from the file''s header; null where that does not say.';
+  'The schema version that first had it, from the file''s header; null where that does not say.';
+comment on column counterfoil.schema_functions.package_version is
+  'Version of the counterfoil package that installed it; an older package refuses to install over it.';
 comment on column counterfoil.schema_functions.checksum is
   'sha256, in hex, of that file as shipped (LF line ends, before another schema name is put in).';
 comment on column counterfoil.schema_functions.definition_checksum is

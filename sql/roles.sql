@@ -4,17 +4,23 @@
 
 do $roles$
 declare
-  v_role text;
+  v_role record;
 begin
-  foreach v_role in array array[
-    'counterfoil_worker', 'counterfoil_dispatcher', 'counterfoil_gateway',
-    'counterfoil_operator', 'counterfoil_reader'
-  ]
+  for v_role in
+    select r.name, r.purpose
+    from (values
+      ('counterfoil_worker', 'Counterfoil: claims attempts and executes plays.'),
+      ('counterfoil_dispatcher', 'Counterfoil: claims facts and delivers them.'),
+      ('counterfoil_gateway', 'Counterfoil: the HTTP service before the functions.'),
+      ('counterfoil_operator',
+       'Counterfoil: launches, cancels, settings, limits, blocked facts, retention.'),
+      ('counterfoil_reader', 'Counterfoil: reads runs, ledgers, the journal, health.')
+    ) as r (name, purpose)
+    where r.name not in (select e.rolname from pg_catalog.pg_roles as e)
   loop
     begin
-      if not exists (select from pg_catalog.pg_roles as r where r.rolname = v_role) then
-        execute pg_catalog.format('create role %I nologin', v_role);
-      end if;
+      execute pg_catalog.format('create role %I nologin', v_role.name);
+      execute pg_catalog.format('comment on role %I is %L', v_role.name, v_role.purpose);
     exception
       -- Another database's installer created it between the look and the statement.
       when duplicate_object or unique_violation then
@@ -23,10 +29,3 @@ begin
   end loop;
 end
 $roles$;
-
-comment on role counterfoil_worker is 'Counterfoil: claims attempts and executes plays.';
-comment on role counterfoil_dispatcher is 'Counterfoil: claims facts and delivers them.';
-comment on role counterfoil_gateway is 'Counterfoil: the HTTP service before the functions.';
-comment on role counterfoil_operator is
-  'Counterfoil: launches, cancels, settings, limits, blocked facts, retention.';
-comment on role counterfoil_reader is 'Counterfoil: reads runs, ledgers, the journal, health.';

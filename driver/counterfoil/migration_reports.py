@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from importlib.metadata import version as installed_version
 
 from counterfoil.grants import ROLES
-from counterfoil.schema_state import AppliedMigration, SchemaState
+from counterfoil.schema_state import PACKAGE_VERSION, AppliedMigration, SchemaState
 from counterfoil.schema_steps import edited_migrations, functions_due, pending_migrations
 from counterfoil.sql_tree import Migration, SqlTree
 from counterfoil.step_writer import Step
@@ -74,11 +73,12 @@ class StatusReport:
         return self.version == self.latest and not self.functions_due
 
     def __str__(self) -> str:
-        at = "not installed" if self.version is None else f"version {self.version}"
-        lines = [f"schema {self.schema}: {at}, this package brings version {self.latest}"]
+        stands = "not installed" if self.version is None else f"version {self.version}"
+        lines = [f"schema {self.schema}: {stands}, this package brings version {self.latest}"]
         for row in self.applied:
+            at = row.applied_at.isoformat(" ", "seconds")
             lines.append(
-                f"  {row.version:04d}_{row.name}  applied {row.applied_at} by {row.applied_by}"
+                f"  {row.version:04d}_{row.name}  applied {at} by {row.applied_by}"
                 f" with {row.package_version} in {row.duration_ms} ms"
             )
         lines += [f"  {m.version:04d}_{m.name}  pending" for m in self.pending]
@@ -94,7 +94,7 @@ def plan_script(tree: SqlTree, state: SchemaState, steps: list[Step]) -> str:
     """The steps as one script, with a heading that says what it is for."""
     at = "nothing installed" if state.version is None else f"version {state.version}"
     heading = [
-        f"-- counterfoil {installed_version('counterfoil')}: schema {state.schema}, "
+        f"-- counterfoil {PACKAGE_VERSION}: schema {state.schema}, "
         f"{at} -> version {tree.version}, as {state.current_user}",
     ]
     if not steps:

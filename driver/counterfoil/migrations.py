@@ -161,20 +161,18 @@ class _Migrator:
             with self.conn.transaction():
                 self._run(roles, roles.parts)
             report.steps.append(roles.title)
-        touched = False
-        while step := self._next(touched):
+        while step := self._next():
             report.steps.append(step.title)
             # The functions come last. What they could not mend (a stranger's grant, say) is for
             # verify to name, not for us to try for ever.
             if step.kind == "functions":
                 break
-            touched = True
         report.missing_roles = sorted(set(ROLES) - self._look().roles)
         return report
 
     def plan(self) -> str:
         state = self._look()
-        steps = self._steps(state, touched=False)
+        steps = self._steps(state)
         roles = roles_step(self.tree, state)
         return plan_script(self.tree, state, [roles, *steps] if roles else steps)
 
@@ -184,8 +182,8 @@ class _Migrator:
         check_state(self.tree, state)
         return state
 
-    def _steps(self, state: SchemaState, touched: bool) -> list[Step]:
-        steps = next_steps(self.tree, state, self.timeouts, force_functions=touched)
+    def _steps(self, state: SchemaState) -> list[Step]:
+        steps = next_steps(self.tree, state, self.timeouts)
         if not state.functions or not steps or steps[-1].kind != "functions":
             return steps
         if self.expected is None:
@@ -193,11 +191,11 @@ class _Migrator:
         with self.conn.transaction(force_rollback=True):
             present = read_shape(self.conn, self.schema)
         drops = functions_to_drop(self.expected, present, state)
-        return next_steps(self.tree, state, self.timeouts, drops, force_functions=touched)
+        return next_steps(self.tree, state, self.timeouts, drops)
 
-    def _next(self, touched: bool) -> Step | None:
+    def _next(self) -> Step | None:
         """Run the first step that is due, in one transaction, and return it; None if none is."""
-        steps = self._steps(self._look(), touched)
+        steps = self._steps(self._look())
         if not steps:
             return None
         with self.conn.transaction():
@@ -205,7 +203,7 @@ class _Migrator:
             # Another migrator may have done it while we waited for its lock: look again.
             state = read_state(self.conn, self.schema)
             check_state(self.tree, state)
-            steps = self._steps(state, touched)
+            steps = self._steps(state)
             if not steps:
                 return None
             log.info("migrating", extra={"schema": self.schema, "step": steps[0].title})

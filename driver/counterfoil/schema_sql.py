@@ -31,9 +31,11 @@ _TOKEN = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 _BLOCK_EDGE = re.compile(r"/\*|\*/")
-# The qualifier is the bare word with a dot and a name (or a format placeholder) right behind it.
-# It is not part of a longer word (counterfoil_worker), of a path, or the end of a sentence.
-_QUALIFIER = re.compile(r'(?<![\w$./@-])counterfoil(?=\.[A-Za-z_"%*])')
+# The qualifier is the bare word with a dot and a name (or a format placeholder) right behind it,
+# and not part of a longer word (counterfoil_worker).
+_QUALIFIER = re.compile(r'(?i)(?<![\w$.])counterfoil(?=\.[a-z_"%*])')
+# In prose it is not part of a path or an address either, nor the end of a sentence.
+_IN_PROSE = re.compile(r'(?<![\w$./@-])counterfoil(?=\.[A-Za-z_"%*])')
 _SCHEMA_CLAUSE = re.compile(r"(?i)(\bschema\s+(?:if\s+(?:not\s+)?exists\s+)?)counterfoil(?![\w$])")
 
 
@@ -133,7 +135,7 @@ def _rewrite(token: Token, following: str, identifier: str) -> str:
         case "identifier":
             return identifier if token.text == f'"{SHIPPED_SCHEMA}"' else token.text
         case "string" | "escape_string":
-            return _QUALIFIER.sub(lambda m: _inside_string(m, identifier), token.text)
+            return _IN_PROSE.sub(lambda m: _inside_string(m, identifier), token.text)
         case "dollar":
             tag = token.text[: token.text.index("$", 1) + 1]
             body = token.text[len(tag) : -len(tag)]
@@ -141,7 +143,7 @@ def _rewrite(token: Token, following: str, identifier: str) -> str:
         case "comment":
             # Only so far as it stays one comment.
             safe = identifier.replace("*/", "* /").replace("/*", "/ *")
-            return _QUALIFIER.sub(put(safe), token.text)
+            return _IN_PROSE.sub(put(safe), token.text)
 
 
 def _inside_string(match: re.Match[str], identifier: str) -> str:

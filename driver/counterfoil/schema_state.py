@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from datetime import datetime
+from importlib.metadata import version as installed_version
 from typing import Any
 
 import psycopg
@@ -11,6 +13,7 @@ from counterfoil.grants import ROLES
 from counterfoil.migration_errors import NotOwnerError
 
 Connection = psycopg.Connection[Any]
+PACKAGE_VERSION = installed_version("counterfoil")
 
 
 @dataclass(frozen=True)
@@ -22,7 +25,7 @@ class AppliedMigration:
     checksum: str
     package_version: str
     applied_by: str
-    applied_at: str
+    applied_at: datetime
     duration_ms: int | None
 
 
@@ -33,8 +36,10 @@ class InstalledFunction:
     signature: str
     name: str
     source: str
+    package_version: str
     checksum: str
     definition_checksum: str
+    installed_at: datetime
     present_checksum: str | None
 
     @property
@@ -94,13 +99,14 @@ where u.rolname = current_user
 
 _APPLIED = """
 select m.version, m.name, m.checksum, m.package_version, m.applied_by,
-       m.applied_at::text as applied_at, m.duration_ms
+       m.applied_at, m.duration_ms
 from {id}.schema_migrations as m order by m.version
 """
 
 # Signatures and definitions are spelt with only pg_catalog in the search path, as at install.
 _FUNCTIONS = """
-select f.signature, f.name, f.source, f.checksum, f.definition_checksum,
+select f.signature, f.name, f.source, f.package_version, f.checksum,
+       f.definition_checksum, f.installed_at,
        encode(sha256(convert_to(pg_get_functiondef(p.oid), 'UTF8')), 'hex') as present_checksum
 from {id}.schema_functions as f
 left join (

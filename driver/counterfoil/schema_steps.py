@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
+
 from counterfoil.grants import ROLES
 from counterfoil.migration_errors import (
     EditedMigrationError,
     SchemaNewerError,
     SchemaOccupiedError,
 )
-from counterfoil.schema_state import Grant, SchemaState
+from counterfoil.schema_state import PACKAGE_VERSION, Grant, SchemaState
 from counterfoil.sql_tree import Migration, SqlTree
 from counterfoil.step_writer import Part, Step, StepWriter, Timeouts, terminated
 
@@ -28,6 +30,13 @@ def check_state(tree: SqlTree, state: SchemaState) -> None:
             where=where,
             hint="upgrade the counterfoil package",
         )
+    newest = max((f.package_version for f in state.functions.values()), key=_order, default="0")
+    if _order(newest) > _order(PACKAGE_VERSION):
+        raise SchemaNewerError(
+            f"its functions are of package {newest}, this is package {PACKAGE_VERSION}",
+            where=where,
+            hint="upgrade the counterfoil package",
+        )
     edited = edited_migrations(tree, state)
     if edited:
         migration, problem = edited[0]
@@ -36,6 +45,12 @@ def check_state(tree: SqlTree, state: SchemaState) -> None:
             where=migration.file.path,
             hint="restore the file as it was applied; put the change into a new migration",
         )
+
+
+def _order(version: str) -> list[int]:
+    """A release number, to be compared: 1.10.2rc1 is [1, 10, 2]."""
+    match = re.match(r"\d+(\.\d+)*", version)
+    return [int(part) for part in match[0].split(".")] if match else []
 
 
 def edited_migrations(tree: SqlTree, state: SchemaState) -> list[tuple[Migration, str]]:
@@ -73,8 +88,10 @@ def functions_due(tree: SqlTree, state: SchemaState) -> bool:
     shipped = {f.name: f.file.checksum for f in tree.functions}
     recorded = {f.name: f.checksum for f in state.functions.values()}
     damaged = any(f.present_checksum != f.definition_checksum for f in state.functions.values())
+    migrated = max((row.applied_at for row in state.applied.values()), default=None)
+    before = any(migrated and f.installed_at < migrated for f in state.functions.values())
     ours = frozenset(g for g in state.grants if g.grantee in ROLES or g.grantee == "PUBLIC")
-    return shipped != recorded or damaged or ours != expected_grants(tree, state)
+    return shipped != recorded or damaged or before or ours != expected_grants(tree, state)
 
 
 def next_steps(
@@ -82,18 +99,16 @@ def next_steps(
     state: SchemaState,
     timeouts: Timeouts,
     drops: tuple[str, ...] = (),
-    *,
-    force_functions: bool = False,
 ) -> list[Step]:
     """Everything to do, in order. `drops`: signatures that must go before the functions come.
-    A migration may have touched what functions stand on, so functions follow any other step."""
+    A migration may touch what functions stand on, so functions follow any other step."""
     writer = StepWriter(tree, state, timeouts)
     steps = []
     if not state.has_ledger:
         steps.append(writer.bootstrap())
     pending = pending_migrations(tree, state)
     steps += [writer.migration(migration) for migration in pending]
-    if steps or force_functions or functions_due(tree, state):
+    if steps or functions_due(tree, state):
         steps.append(writer.functions(drops))
     return steps
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from importlib.metadata import version as installed_version
 from typing import Literal
 
 from counterfoil.grants import ROLES
 from counterfoil.schema_sql import SHIPPED_SCHEMA, literal, with_schema
-from counterfoil.schema_state import SchemaState
+from counterfoil.schema_state import PACKAGE_VERSION, SchemaState
 from counterfoil.sql_tree import FunctionFile, Migration, SqlFile, SqlTree
 
 PREREQUISITE_STATE = "55000"
@@ -143,7 +142,7 @@ class StepWriter:
                 str(migration.version),
                 literal(migration.name),
                 literal(migration.file.checksum),
-                literal(installed_version("counterfoil")),
+                literal(PACKAGE_VERSION),
             ]
         )
         return Part(
@@ -164,10 +163,10 @@ class StepWriter:
         # Only what this transaction wrote: a stranger's overload is not ours to record.
         return (
             f"insert into {self.id}.schema_functions\n"
-            "  (signature, name, source, since_version, checksum, definition_checksum,"
-            " installed_at)\n"
+            "  (signature, name, source, since_version, package_version, checksum,"
+            " definition_checksum, installed_at)\n"
             "select quote_ident(p.proname) || '(' || oidvectortypes(p.proargtypes) || ')',\n"
-            "  f.name, f.source, f.since_version, f.checksum,\n"
+            f"  f.name, f.source, f.since_version, {literal(PACKAGE_VERSION)}, f.checksum,\n"
             "  encode(sha256(convert_to(pg_get_functiondef(p.oid), 'UTF8')), 'hex'),\n"
             "  clock_timestamp()\n"
             f"from (values\n{rows}\n) as f (name, source, since_version, checksum)\n"

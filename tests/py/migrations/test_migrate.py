@@ -83,6 +83,19 @@ def test_a_failing_migration_leaves_nothing(database: str, tree: Tree) -> None:
     assert rows(database, "select max(version) from counterfoil.schema_migrations") == [(3,)]
 
 
+def test_functions_follow_a_migration_that_was_left_without_them(database: str, tree: Tree) -> None:
+    migrate(database, source=tree.root)
+    tree.migration(2, "more", "select 1;")
+    # Fails on this database's rows, not on a fresh install.
+    execute(database, "insert into counterfoil.things values ('o', '2', 'first')")
+    tree.migration(3, "bad", "create unique index once_idx on counterfoil.things (note);")
+    with pytest.raises(StepFailedError):
+        migrate(database, source=tree.root)
+    (tree.root / "migrations/0003_bad.sql").unlink()
+    assert not status(database, source=tree.root).current
+    assert migrate(database, source=tree.root).steps == ["functions and grants"]
+
+
 def test_a_failing_function_leaves_the_old_ones(database: str, tree: Tree) -> None:
     migrate(database, source=tree.root)
     before = rows(database, SNAPSHOT)
@@ -182,7 +195,7 @@ def test_many_migrators_at_once_are_one(database: str, tree: Tree) -> None:
         steps = [step for done in pool.map(run, range(6)) for step in done if step != "roles"]
     assert len([s for s in steps if s.startswith("migration")]) == 7
     assert len({s for s in steps if s.startswith("migration")}) == 7
-    assert steps.count(STEPS[0]) == 1
+    assert steps.count(STEPS[0]) == steps.count(STEPS[2]) == 1
     assert verify(database, source=tree.root).ok
 
 
@@ -201,7 +214,7 @@ def test_a_migrator_waits_for_another_then_looks_again(database: str, tree: Tree
         # The other migrator does the same migration, and commits.
         other.execute(
             "insert into counterfoil.schema_migrations"
-            " select 2, 'more', %s, '0', 'other', now(), 0",
+            " select 2, 'more', %s, '0', 'other', '2000-01-01', 0",
             [_checksum(tree, "migrations/0002_more.sql")],
         )
         other.execute("create table counterfoil.more ()")
@@ -269,6 +282,16 @@ def test_a_newer_database_is_refused(database: str, tree: Tree) -> None:
         migrate(database, source=tree.root)
     assert error.value.sqlstate == "RL009"
     assert "version 2" in error.value.what
+
+
+def test_an_older_package_does_not_put_its_functions_over_newer_ones(
+    database: str, tree: Tree
+) -> None:
+    migrate(database, source=tree.root)
+    execute(database, "update counterfoil.schema_functions set package_version = '10.0.0rc1'")
+    tree.function("plain", "p_value text", "text", "select 'old'", room="common")
+    with pytest.raises(SchemaNewerError, match="functions are of package 10"):
+        migrate(database, source=tree.root)
 
 
 def test_a_schema_that_is_someone_elses_is_refused(database: str, tree: Tree) -> None:

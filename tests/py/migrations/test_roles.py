@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
 import psycopg
 import pytest
 from psycopg.conninfo import make_conninfo
@@ -86,6 +88,21 @@ def test_a_login_that_may_creates_the_roles(roleless: str, tree: Tree) -> None:
     ) == [(0,)]
     assert verify(owner, source=tree.root).ok
     assert migrate(owner, source=tree.root).steps == []
+
+
+def test_another_database_s_installer_may_create_the_roles_first(roleless: str, tree: Tree) -> None:
+    execute(roleless, "create database app")
+    blocked = "select count(*) from pg_locks where not granted"
+    with psycopg.connect(roleless) as other, ThreadPoolExecutor(1) as pool:
+        other.execute(roles_sql().encode())
+        app = make_conninfo(roleless, dbname="app")
+        # It sees no roles yet, tries to create them, and waits for the other to commit.
+        installing = pool.submit(migrate, app, source=tree.root)
+        while rows(roleless, blocked) == [(0,)]:
+            assert not installing.done()
+        other.commit()
+        installing.result(60)
+    assert verify(app, source=tree.root).ok
 
 
 def test_the_roles_can_do_what_the_matrix_says_and_no_more(database: str, tree: Tree) -> None:

@@ -17,6 +17,7 @@ QUOTED = '"o\'b""x"'
     [
         ("select counterfoil.f()", "select {q}.f()"),
         ("(counterfoil.t)", "({q}.t)"),
+        ("1-Counterfoil.f()/counterfoil.g()", "1-{q}.f()/{q}.g()"),
         ('counterfoil."Odd"', '{q}."Odd"'),
         ('"counterfoil".t', "{q}.t"),
         ("grant usage on schema counterfoil to x", "grant usage on schema {q} to x"),
