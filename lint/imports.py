@@ -106,7 +106,9 @@ def _judge(
     imported: str,
 ) -> str | None:
     if imported == "" or ("." not in imported and imported not in modules):
-        return f"{name} imports the package itself, which imports {name}"
+        if _reaches(modules, "", name):
+            return f"{name} imports the package itself, which imports {name}"
+        return None
     if imported not in places or imported not in modules:
         return None  # a name within a module, or a module that is complained of already
     height, group = places[name]
