@@ -7,14 +7,16 @@
 
 create or replace function counterfoil.canonical_digest(p_document jsonb)
 returns bytea
-language sql
+language plpgsql
 stable
 parallel safe
 strict
 security invoker
 set search_path = pg_catalog, pg_temp
 as $function$
-    select sha256(convert_to(counterfoil.canonical_json(p_document)::text, 'UTF8'))
+begin
+    return sha256(convert_to(counterfoil.canonical_json(p_document)::text, 'UTF8'));
+end
 $function$;
 
 comment on function counterfoil.canonical_digest(jsonb) is

@@ -7,19 +7,23 @@
 
 create or replace function counterfoil.setting_integer(p_name text)
 returns bigint
-language sql
+language plpgsql
 stable
 parallel safe
 strict
 security invoker
 set search_path = pg_catalog, pg_temp
 as $function$
-    select (s.value_or_default #>> '{}')::bigint
-    from (
-        select coalesce(g.value, g.default_value) as value_or_default
-        from counterfoil.settings as g
-        where g.name = p_name
-    ) as s
+declare
+    v_value bigint;
+begin
+    -- plpgsql, because it keeps its plan for the session; an SQL function that cannot be inlined plans at each call.
+    select (coalesce(s.value, s.default_value) #>> '{}')::bigint
+    into v_value
+    from counterfoil.settings as s
+    where s.name = p_name;
+    return v_value;
+end
 $function$;
 
 comment on function counterfoil.setting_integer(text) is

@@ -1,0 +1,1 @@
+"""Measurements behind docs/benchmarks.md. Nothing here is a test: a figure never fails a build."""

@@ -1,0 +1,93 @@
+"""`make bench`: measure, print a table, and with --write put it into docs/benchmarks.md."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import statistics
+from collections.abc import Callable
+from pathlib import Path
+
+from benchmarks import delivery
+from benchmarks.server import measured_database
+
+Row = tuple[str, str]
+PAGE = Path(__file__).parent.parent / "docs/benchmarks.md"
+BEGIN, END = "<!-- figures: begin -->\n", "<!-- figures: end -->\n"
+
+
+def hot_path(dsn: str, rounds: int) -> list[Row]:
+    """Whole cycles as ratios to the floor of the same round."""
+    shapes: dict[str, Callable[[], float]] = {
+        "cycle, 1 fact an append, 32 lanes a call": lambda: delivery.cycle(dsn).rate,
+        "the same with freeze and proof": lambda: delivery.cycle(dsn, freeze=True, prove=True).rate,
+        "cycle, append_facts of 8, 32 lanes a call": lambda: delivery.cycle(dsn, batch=8).rate,
+    }
+    ratios: dict[str, list[float]] = {name: [] for name in shapes}
+    floors = []
+    for _ in range(rounds):
+        floor = delivery.floor(dsn).rate
+        floors.append(floor)
+        for name, shape in shapes.items():
+            ratios[name].append(shape() / floor)
+    return [
+        ("floor: bare single-row updates by key, 8 clients", f"{statistics.median(floors):,.0f}/s"),
+        *((name, _spread(values, "× floor")) for name, values in ratios.items()),
+    ]
+
+
+def backlog(dsn: str, rounds: int) -> list[Row]:
+    """Claim latency with a thousand and with a million runs pending."""
+    rows: list[Row] = []
+    for lanes in (1, 32):
+        ratios = []
+        small_p99 = large_p99 = 0.0
+        for _ in range(rounds):
+            small = delivery.claim_latency(dsn, 1_000 * lanes, lanes=lanes)
+            large = delivery.claim_latency(dsn, 1_000_000, lanes=lanes)
+            small_p99 = small.milliseconds("claim", 0.99)
+            large_p99 = large.milliseconds("claim", 0.99)
+            ratios.append(large_p99 / small_p99)
+        rows.append(
+            (
+                f"claim p99, 1,000,000 pending against {1_000 * lanes:,}, {lanes} lanes a call",
+                f"{_spread(ratios, '×')} (last: {small_p99:.2f} → {large_p99:.2f} ms)",
+            )
+        )
+    return rows
+
+
+BENCHES = {"hot-path": hot_path, "backlog": backlog}
+
+
+def _spread(values: list[float], unit: str) -> str:
+    return f"{statistics.median(values):.2f}{unit} ({min(values):.2f}…{max(values):.2f})"
+
+
+def main() -> None:
+    """Run the benches named on the command line, or all."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("bench", nargs="*", default=list(BENCHES), help=", ".join(BENCHES))
+    parser.add_argument("--rounds", type=int, default=5, help="interleaved rounds (default 5)")
+    parser.add_argument("--write", action="store_true", help="write docs/benchmarks.md")
+    options = parser.parse_args()
+    for name in options.bench:
+        if name not in BENCHES:
+            parser.error(f"there is no bench {name!r}; there are {', '.join(BENCHES)}")
+    rows: list[Row] = []
+    with measured_database(os.environ.get("COUNTERFOIL_DSN")) as dsn:
+        for name in options.bench:
+            for row in BENCHES[name](dsn, options.rounds):
+                print(f"{row[0]:<75} {row[1]}", flush=True)
+                rows.append(row)
+    if options.write:
+        page = PAGE.read_text()
+        before, rest = page.split(BEGIN)
+        _, after = rest.split(END)
+        table = "| measured | median (spread) |\n|---|---|\n"
+        table += "".join(f"| {name} | {figure} |\n" for name, figure in rows)
+        PAGE.write_text(before + BEGIN + table + END + after)
+
+
+if __name__ == "__main__":
+    main()
