@@ -10,11 +10,13 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
-from lint import bodies, house, imports, rooms
+from lint import bodies, house, imports, reference, rooms
 from lint.findings import Finding
+from tests.servers.databases import install, temporary_database
 from tests.servers.throwaway import MissingServerError, ThrowawayServer
 
 # A finding, a count that is not nought, or a text that pgspot cannot read.
@@ -76,19 +78,24 @@ def _told(findings: Sequence[Finding]) -> list[str]:
     return [str(finding) for finding in findings]
 
 
-def plpgsql_check() -> list[str]:
-    """The bodies, on the server of COUNTERFOIL_TEST_DSN or a throwaway PostgreSQL 15."""
-    given = os.environ.get("COUNTERFOIL_TEST_DSN")
-    if given:
-        return bodies.check(given)
-    with ThrowawayServer("15") as server:
-        return bodies.check(server.dsn())
+def installed() -> list[str]:
+    """The installed schema: every body, and whether the reference says what its comments say.
+
+    On the server of COUNTERFOIL_TEST_DSN, or else on a throwaway PostgreSQL 15.
+    """
+    with ExitStack() as stack:
+        admin_dsn = os.environ.get("COUNTERFOIL_TEST_DSN")
+        if not admin_dsn:
+            admin_dsn = stack.enter_context(ThrowawayServer("15")).dsn()
+        dsn = stack.enter_context(temporary_database(admin_dsn))
+        install(dsn)
+        return [*reference.check(dsn), *bodies.check(dsn)]
 
 
 GATES: dict[str, Callable[[], list[str]]] = {
     "sqlfluff": lambda: tool("sqlfluff", "lint", "--processes", "2", "--nocolor", str(SQL)),
     "mypy": lambda: tool("mypy"),
-    "plpgsql_check": plpgsql_check,
+    "plpgsql_check and docs": installed,
     "pgspot": pgspot,
     "house rules": lambda: _told(house.check(SQL)),
     "rooms": lambda: _told(rooms.check(SQL)),

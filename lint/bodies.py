@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import psycopg
 
-from tests.servers.databases import SCHEMA, install, temporary_database
+from tests.servers.databases import SCHEMA
 from tests.servers.throwaway import MissingServerError
 
 _CHECK = """
@@ -25,19 +25,17 @@ where p.pronamespace = %s::regnamespace and l.lanname = 'plpgsql'
 """
 
 
-def check(admin_dsn: str) -> list[str]:
-    """What plpgsql_check says about the schema, installed for this on a server."""
-    with temporary_database(admin_dsn) as dsn:
-        install(dsn)
-        with psycopg.connect(dsn, autocommit=True) as connection:
-            try:
-                connection.execute("create extension plpgsql_check")
-            except psycopg.errors.UndefinedFile:
-                raise MissingServerError(
-                    "the server lacks the extension plpgsql_check; on Debian the package is "
-                    "postgresql-15-plpgsql-check"
-                ) from None
-            return check_schema(connection, SCHEMA)
+def check(dsn: str) -> list[str]:
+    """What plpgsql_check says about the schema in the database of ``dsn``."""
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        try:
+            connection.execute("create extension plpgsql_check")
+        except psycopg.errors.UndefinedFile:
+            raise MissingServerError(
+                "the server lacks the extension plpgsql_check; on Debian the package is "
+                "postgresql-15-plpgsql-check"
+            ) from None
+        return check_schema(connection, SCHEMA)
 
 
 def check_schema(connection: psycopg.Connection, schema: str) -> list[str]:
