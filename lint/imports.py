@@ -52,8 +52,12 @@ LAYERS: Layers = (
             *("dispatcher", "deliveries", "delivery", "credentials", "drain", "pump"),
             *("search_lane",),
         ),
-        "gateway": ("gateway",),
+        "gateway": (
+            *("gateway", "gateway_access", "gateway_bodies", "gateway_failures"),
+            *("gateway_metrics",),
+        ),
     },
+    {"services": ("services",)},
     {"stack": ("stack",)},
     {"demo": ("demo", "demo_play", "demo_report", "demo_view")},
     {"cli": ("cli", "cli_common", "cli_runs", "cli_schema", "__main__")},

@@ -19,16 +19,20 @@ from counterfoil.upstream import Bypass, Upstream
 LEDGER_PATH = "/api/v2/play-runtime/run-ledger"
 ENDPOINTS = {"run.created": "created", "run.started": "started"}
 
-PIECE_MAX_EVENTS = 200
-"""Ledger events that one HTTP piece of a delivery holds at most."""
-PIECE_MAX_BYTES = 256 * 1024
-"""Size at which a delivery is cut into another piece; one event larger than that travels alone.
-
-Both are the same for every dispatcher, because a delivery that was begun by one and is repeated by
-another must be cut alike.
-"""
-
 _JSON_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{},]')
+
+
+@dataclass(frozen=True)
+class PieceLimits:
+    """Where a delivery is cut: settings of the installation, the same for every dispatcher.
+
+    A delivery that one dispatcher began and another repeats must be cut alike.
+    """
+
+    max_events: int = 200
+    """Ledger events that one HTTP piece holds at most (`delivery_piece_max_events`)."""
+    max_bytes: int = 256 * 1024
+    """Size of a piece (`delivery_piece_max_bytes`); one event larger than that travels alone."""
 
 
 @dataclass(frozen=True)
@@ -40,25 +44,26 @@ class Piece:
     count: int
 
 
-def cut(facts: Sequence[ClaimedFact]) -> list[Piece]:
+def cut(facts: Sequence[ClaimedFact], limits: PieceLimits) -> list[Piece]:
     """The pieces of a delivery of these facts; none when they have no ledger events."""
     arrays = [fact.events for fact in facts if fact.event_count and fact.events]
     if not arrays:
         return []
     total = sum(fact.event_count for fact in facts)
-    if total <= PIECE_MAX_EVENTS and sum(_size(array) for array in arrays) <= PIECE_MAX_BYTES:
+    size = sum(_size(array) for array in arrays)
+    if total <= limits.max_events and size <= limits.max_bytes:
         inner = ", ".join(array.strip()[1:-1] for array in arrays)
         return [Piece(f"[{inner}]", 1, 1)]
-    packed = list(_pack(event for array in arrays for event in elements(array)))
+    packed = list(_pack((event for array in arrays for event in elements(array)), limits))
     return [Piece(text, number, len(packed)) for number, text in enumerate(packed, 1)]
 
 
-def _pack(events: Iterator[str]) -> Iterator[str]:
+def _pack(events: Iterator[str], limits: PieceLimits) -> Iterator[str]:
     held: list[str] = []
     size = 0
     for event in events:
         length = _size(event)
-        if held and (len(held) == PIECE_MAX_EVENTS or size + length > PIECE_MAX_BYTES):
+        if held and (len(held) == limits.max_events or size + length > limits.max_bytes):
             yield f"[{', '.join(held)}]"
             held, size = [], 0
         held.append(event)

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 import psycopg
 
-from counterfoil.append import Piece, cut, send_piece
+from counterfoil.append import Piece, PieceLimits, cut, send_piece
 from counterfoil.credentials import Credentials
 from counterfoil.deliveries import (
     PREFIX_MAX_FACTS,
@@ -59,6 +59,7 @@ class Deliverer:
         self._credentials = credentials
         self._options = options
         self._observer = observer
+        self.limits = PieceLimits()
 
     @property
     def known_to_batch(self) -> bool:
@@ -119,7 +120,7 @@ class Deliverer:
                     return
             await materialise(self._functions, held)
             watch.lap("materialise")
-        pieces = cut(held.facts)
+        pieces = cut(held.facts, self.limits)
         report.pieces, report.events = len(pieces), sum(f.event_count for f in held.facts)
         if pieces:
             await self._append(held, pieces)

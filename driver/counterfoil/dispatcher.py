@@ -10,6 +10,7 @@ import socket
 import uuid
 from collections.abc import Awaitable, Callable, Iterable
 
+from counterfoil.append import PieceLimits
 from counterfoil.authority import GatewayTokens, LocalMint, TokenAuthority
 from counterfoil.credentials import Credentials
 from counterfoil.database import Database
@@ -94,6 +95,7 @@ class Dispatcher:
         Cancelling it releases at once.
         """
         async with self._upstream:
+            await self._learn_limits()
             loops = [asyncio.create_task(pump.run()) for pump in self._pumps]
             try:
                 await asyncio.gather(*loops)
@@ -116,6 +118,7 @@ class Dispatcher:
     ) -> DrainResult:
         """Deliver a run's facts until ``event_id`` is acknowledged; works beside `run`."""
         await self._upstream.open()
+        await self._learn_limits()
         return await dispatch_through_event(
             self._functions,
             self._deliverer,
@@ -129,6 +132,12 @@ class Dispatcher:
     async def close(self) -> None:
         """Close HTTP connections that `dispatch_through_event` opened outside of `run`."""
         await self._upstream.close()
+
+    async def _learn_limits(self) -> None:
+        found = {row.name: row.value for row in await self._functions.settings_list()}
+        self._deliverer.limits = PieceLimits(
+            int(found["delivery_piece_max_events"]), int(found["delivery_piece_max_bytes"])
+        )
 
     def _make_pump(
         self, database: Database, lane: str, work: Callable[[], Awaitable[bool]]

@@ -88,7 +88,8 @@ class FactFunctions:
         """The ledger events of a fact, in order."""
         return await self._executor.rows(
             ProjectedEvent,
-            "select p.item, p.event::text as event from {schema}.project_fact(p_org_id => %(p_org_id)s::text,"
-            " p_run_id => %(p_run_id)s::text, p_event_id => %(p_event_id)s::text) as p",
+            "select p.item, p.event::text as event from {schema}.project_fact("
+            "p_org_id => %(p_org_id)s::text, p_run_id => %(p_run_id)s::text,"
+            " p_event_id => %(p_event_id)s::text) as p",
             {"p_org_id": org_id, "p_run_id": run_id, "p_event_id": event_id},
         )

@@ -15,7 +15,7 @@ class HttpAnswer:
 
     status: int
     headers: dict[str, str]
-    body: str
+    body: str | None
 
 
 @dataclass(frozen=True, slots=True)

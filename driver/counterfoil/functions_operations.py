@@ -39,6 +39,14 @@ class ListedRun:
     run: dict[str, JsonValue]
 
 
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """A setting of the installation and the value that applies."""
+
+    name: str
+    value: JsonValue
+
+
 class OperationFunctions:
     """Looking after an installation."""
 
@@ -93,6 +101,12 @@ class OperationFunctions:
         )
         value: dict[str, JsonValue] = found[0].value
         return value
+
+    async def settings_list(self) -> list[Setting]:
+        """Every setting of the installation, by name."""
+        return await self._executor.rows(
+            Setting, "select s.name, s.value from {schema}.settings_list() as s", {}
+        )
 
     async def set_setting(self, name: str, value: JsonValue) -> None:
         """Change a setting; validated in the database."""

@@ -33,6 +33,18 @@ class ReceiptHeartbeat:
     outcome: str
 
 
+@dataclass(frozen=True, slots=True)
+class FailureClass:
+    """How a failure looks over HTTP; ``error`` may hold ``%s`` for what was attempted."""
+
+    sqlstate_prefix: str
+    status: int
+    code: str
+    retryable: bool
+    retry_after_ms: int | None
+    error: str | None
+
+
 class ReceiptFunctions:
     """Step receipts, set-based."""
 
@@ -140,6 +152,40 @@ class ReceiptFunctions:
                 "p_scope": encode(scope, "p_scope"),
                 "p_body": encode(body, "p_body"),
                 "p_wire_format": wire_format,
+            },
+        )
+        return found[0]
+
+    async def failure_classes(self) -> list[FailureClass]:
+        """How failures look over HTTP, by the beginning of their SQLSTATE."""
+        return await self._executor.rows(
+            FailureClass,
+            "select f.sqlstate_prefix, f.status, f.code, f.retryable, f.retry_after_ms, f.error"
+            " from {schema}.failure_classes() as f",
+            {},
+        )
+
+    async def receipt_failure_response(
+        self,
+        sqlstate: str,
+        message: str,
+        detail: str | None,
+        action: str | None,
+        operation: str,
+    ) -> HttpAnswer:
+        """The HTTP answer for a call that failed in the database, redacted."""
+        found = await self._executor.rows(
+            HttpAnswer,
+            "select r.status, r.headers, r.body::text as body"
+            " from {schema}.receipt_failure_response(p_sqlstate => %(p_sqlstate)s::text,"
+            " p_message => %(p_message)s::text, p_detail => %(p_detail)s::text,"
+            " p_action => %(p_action)s::text, p_operation => %(p_operation)s::text) as r",
+            {
+                "p_sqlstate": sqlstate,
+                "p_message": message,
+                "p_detail": detail,
+                "p_action": action,
+                "p_operation": operation,
             },
         )
         return found[0]

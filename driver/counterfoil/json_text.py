@@ -93,6 +93,11 @@ def _refuse(path: str, what: str, hint: str) -> NoReturn:
     raise InvalidArgumentError(f"{path} {what}", reason=path, hint=hint)
 
 
+def refuse_unstorable(value: JsonValue, where: str) -> None:
+    """Raise InvalidArgumentError naming the path of text in ``value`` that cannot be stored."""
+    _clean(value, where, in_log=False, depth=0)
+
+
 def check_text(value: str, where: str) -> None:
     """Raise InvalidArgumentError when PostgreSQL cannot hold ``value``."""
     if _UNSTORABLE.search(value):

@@ -1,0 +1,272 @@
+"""The gateway: the HTTP service in front of the functions, an ASGI app that can be mounted.
+
+Each request is a token checked, a body read, one stored function called, its answer sent. Bodies
+and answers pass as JSON text, so that numbers arrive as they were sent.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+import time
+from collections.abc import Awaitable, Callable
+
+import psycopg
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.routing import Route
+
+from counterfoil.authority import INTERNAL_PATH
+from counterfoil.database import Database
+from counterfoil.errors import CounterfoilError
+from counterfoil.functions import Functions, LedgerEvent
+from counterfoil.gateway_access import DISPATCH, EXECUTOR, Access
+from counterfoil.gateway_bodies import Body, RequestError, read_body
+from counterfoil.gateway_failures import (
+    ERROR_CODE_HEADER,
+    Failures,
+    answer_response,
+    json_response,
+    refusal,
+)
+from counterfoil.gateway_metrics import Metrics
+from counterfoil.settings import Settings
+from counterfoil.tokens import Use
+
+WIRE_FORMAT_HEADER = "x-counterfoil-receipt-wire-format"
+NEWEST_WIRE_FORMAT = 3
+EVENTS_PAGE = 200
+EVENTS_PAGE_MAX = 1000
+
+log = logging.getLogger(__name__)
+
+Handler = Callable[[Request], Awaitable[Response]]
+
+
+class Gateway:
+    """The endpoints. One object serves all requests of an app."""
+
+    def __init__(self, database: Database, settings: Settings) -> None:
+        self._database = database
+        self._functions = Functions(database)
+        self._settings = settings
+        self._access = Access(settings)
+        self._failures = Failures(self._functions)
+        self._metrics = Metrics()
+        self._token_seconds = 0
+
+    def routes(self) -> list[Route]:
+        """Every route, with its operation for metrics and failures."""
+        table: list[tuple[str, str, str, Handler]] = [
+            ("POST", "/api/v2/play-runtime/run-ledger/{action}", "ledger", self._ledger),
+            ("POST", "/api/v2/play-runtime/receipts", "receipt", self._receipts),
+            ("POST", f"{INTERNAL_PATH}/run-ledger-dispatch-token", "token", self._dispatch_token),
+            (
+                "POST",
+                f"{INTERNAL_PATH}/compute-billing-dispatch-token",
+                "token",
+                self._billing_token,
+            ),
+            ("GET", "/api/v2/runs/{run_id}", "read", self._snapshot),
+            ("GET", "/api/v2/runs/{run_id}/events", "read", self._events),
+            ("GET", "/healthz", "health", self._healthz),
+            ("GET", "/readyz", "health", self._readyz),
+            ("GET", "/metrics", "health", self._show_metrics),
+        ]
+        return [
+            Route(path, self._guarded(path, operation, handler), methods=[method])
+            for method, path, operation, handler in table
+        ]
+
+    def _guarded(self, path: str, operation: str, handler: Handler) -> Handler:
+        async def endpoint(request: Request) -> Response:
+            began = time.monotonic()
+            try:
+                response = await handler(request)
+            except Exception as error:  # noqa: BLE001 - every failure becomes an answer
+                action = request.path_params.get("action")
+                response = await self._failures.answer(error, action=action, operation=operation)
+            seconds = time.monotonic() - began
+            self._metrics.count(path, response.status_code, seconds)
+            loud = response.status_code >= 400 and response.status_code != 404
+            log.log(
+                logging.WARNING if loud else logging.DEBUG,
+                "request",
+                extra={
+                    "route": path,
+                    "status": response.status_code,
+                    "ms": round(seconds * 1000, 1),
+                    "error_code": response.headers.get(ERROR_CODE_HEADER, ""),
+                },
+            )
+            return response
+
+        return endpoint
+
+    async def _body(self, request: Request) -> Body:
+        return await read_body(
+            request,
+            max_bytes=self._settings.body_max_bytes,
+            seconds=self._settings.body_timeout,
+        )
+
+    async def _ledger(self, request: Request) -> Response:
+        scope = self._access.scope(request, DISPATCH)
+        body = await self._body(request)
+        header = request.headers.get("idempotency-key")
+        sent = body.members.get("idempotencyKey")
+        if header is not None and header not in (sent, json.dumps(sent)[1:-1]):
+            raise RequestError(
+                400,
+                "invalid_argument",
+                "the Idempotency-Key header and idempotencyKey differ",
+                "idempotencyKey",
+            )
+        answer = await self._functions.dispatch_ledger_action(
+            scope.to_json(), request.path_params["action"], body.text
+        )
+        return answer_response(answer)
+
+    async def _receipts(self, request: Request) -> Response:
+        scope = self._access.scope(request, EXECUTOR)
+        body = await self._body(request)
+        asked = request.headers.get(WIRE_FORMAT_HEADER, str(NEWEST_WIRE_FORMAT)).strip()
+        if not re.fullmatch("[1-9][0-9]{0,3}", asked):
+            raise RequestError(
+                400, "invalid_argument", "the wire format is no number", WIRE_FORMAT_HEADER
+            )
+        answer = await self._functions.dispatch_receipt_action(
+            scope.to_json(), body.text, int(asked)
+        )
+        return answer_response(answer)
+
+    async def _dispatch_token(self, request: Request) -> Response:
+        token = await self._issue(request, "dispatch")
+        body: dict[str, object] = {"executorToken": token}
+        if self._settings.ingress_prefix_batching:
+            body["runLedgerIngressPrefixBatching"] = True
+        return json_response(200, body, {"cache-control": "no-store"})
+
+    async def _billing_token(self, request: Request) -> Response:
+        token = await self._issue(request, "compute_billing")
+        return json_response(200, {"executorToken": token}, {"cache-control": "no-store"})
+
+    async def _issue(self, request: Request, use: Use) -> str:
+        """A token for the run of a live delivery lease, which the database proves."""
+        self._access.require_internal(request)
+        body = await self._body(request)
+        org_id, run_id = body.string("orgId"), body.string("runId")
+        event_id, lease_owner = body.string("eventId"), body.string("leaseOwner")
+        if body.members.get("schedulerSchema") not in (None, self._settings.schema):
+            raise RequestError(
+                404, "schema_mismatch", "this gateway serves another schema", "schedulerSchema"
+            )
+        text = await self._functions.dispatch_authority_for_lease(
+            org_id, run_id, event_id, lease_owner
+        )
+        if use == "compute_billing" and not await self._has_work_counters(org_id, run_id, event_id):
+            raise RequestError(
+                409, "invalid_state", "the fact carries no work-counter segment", "eventId"
+            )
+        token = self._access.signer.mint(
+            org_id=org_id,
+            play_name=str(json.loads(text or "{}").get("playName", "")),
+            run_id=run_id,
+            use=use,
+            lifetime_seconds=await self._token_lifetime(),
+        )
+        return token.reveal()
+
+    async def _has_work_counters(self, org_id: str, run_id: str, event_id: str) -> bool:
+        events = await self._functions.project_fact(org_id, run_id, event_id)
+        return any("workCounterSegment" in json.loads(row.event)["data"] for row in events)
+
+    async def _token_lifetime(self) -> int:
+        """The setting `dispatch_token_seconds`, read once in the life of the process."""
+        if not self._token_seconds:
+            found = {row.name: row.value for row in await self._functions.settings_list()}
+            self._token_seconds = int(found["dispatch_token_seconds"])
+        return self._token_seconds
+
+    async def _snapshot(self, request: Request) -> Response:
+        run_id = request.path_params["run_id"]
+        org_id = self._access.read_scope(request, run_id)
+        return json_response(200, await self._functions.run_snapshot(org_id, run_id) or "null")
+
+    async def _events(self, request: Request) -> Response:
+        run_id = request.path_params["run_id"]
+        org_id = self._access.read_scope(request, run_id)
+        after = _number(request, "after", 0, 2**53)
+        limit = _number(request, "limit", EVENTS_PAGE, EVENTS_PAGE_MAX)
+        events = await self._functions.read_run_events(org_id, run_id, after, max(1, limit))
+        listed = ",".join(_event_text(event) for event in events)
+        following = events[-1].position if events and len(events) == max(1, limit) else "null"
+        return json_response(200, f'{{"events":[{listed}],"nextAfter":{following}}}')
+
+    async def _healthz(self, request: Request) -> Response:
+        return json_response(200, {"status": "ok"})
+
+    async def _readyz(self, request: Request) -> Response:
+        try:
+            version = await self._database.check_version()
+        except CounterfoilError as error:
+            return refusal(
+                503,
+                error.name,
+                error.message,
+                error.reason,
+                retryable=True,
+                retry_after_ms=1000,
+            )
+        except psycopg.Error:
+            return refusal(
+                503,
+                "upstream_service_unavailable",
+                "The database is away just now.",
+                retryable=True,
+                retry_after_ms=1000,
+            )
+        return json_response(200, {"status": "ready", "schemaVersion": version})
+
+    async def _show_metrics(self, request: Request) -> Response:
+        return PlainTextResponse(self._metrics.text(), media_type="text/plain; version=0.0.4")
+
+
+def create_app(database: Database, settings: Settings) -> Starlette:
+    """The gateway as an ASGI app. ``database`` is open already and stays the caller's.
+
+    Raises SettingsError when the settings hold no signing key.
+    """
+    return Starlette(
+        routes=Gateway(database, settings).routes(),
+        exception_handlers={HTTPException: _http_exception},
+    )
+
+
+async def _http_exception(request: Request, error: Exception) -> Response:
+    status = error.status_code if isinstance(error, HTTPException) else 500
+    code = {404: "not_found", 405: "method_not_allowed"}.get(status, f"http_{status}")
+    text = {404: "There is nothing here.", 405: "Not with this method."}.get(status, "Refused.")
+    response = refusal(status, code, text)
+    if isinstance(error, HTTPException) and error.headers:
+        response.headers.update(error.headers)
+    return response
+
+
+def _number(request: Request, name: str, default: int, most: int) -> int:
+    given = request.query_params.get(name)
+    if given is None:
+        return default
+    if not re.fullmatch("[0-9]{1,16}", given) or int(given) > most:
+        raise RequestError(
+            400, "invalid_argument", f"{name} must be a number from 0 to {most}", name
+        )
+    return int(given)
+
+
+def _event_text(event: LedgerEvent) -> str:
+    appended = json.dumps(event.appended_at.isoformat())
+    return f'{{"position":{event.position},"appendedAt":{appended},"event":{event.event}}}'

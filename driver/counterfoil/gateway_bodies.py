@@ -1,0 +1,180 @@
+"""Request bodies of the gateway: read within bounds, checked, and passed on as the text they were.
+
+Everything a hostile client can send is answered with a 4xx before it reaches the database: too
+large, too slow, the wrong type, invalid UTF-8, no JSON, duplicate keys, U+0000, too deep.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+from starlette.requests import ClientDisconnect, Request
+
+from counterfoil.errors import InvalidArgumentError
+from counterfoil.json_text import MAX_DEPTH, JsonText, refuse_unstorable
+
+OFF_LOOP_CHARACTERS = 64 * 1024
+"""Bodies above this size are checked on a thread, so that one does not hold up the others."""
+LONGEST_NUMBER = 1000
+
+_SHAPE = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{}]')
+_ESCAPE = re.compile(r"\\u(?:0000|[dD][89a-fA-F])")
+
+
+class RequestError(Exception):
+    """A request that is refused before it means anything."""
+
+    def __init__(self, status: int, code: str, message: str, detail: str = "") -> None:
+        super().__init__(message)
+        self.status = status
+        self.code = code
+        self.message = message
+        self.detail = detail
+
+
+@dataclass(frozen=True)
+class Body:
+    """A JSON object: its text as sent, and its members with numbers left as text."""
+
+    text: JsonText
+    members: dict[str, Any]
+
+    def string(self, name: str) -> str:
+        """A member that has to be a string that is not empty."""
+        value = self.members.get(name)
+        if not isinstance(value, str) or not value:
+            raise RequestError(
+                400, "invalid_argument", f"{name} must be a string that is not empty", name
+            )
+        return value
+
+
+async def read_body(request: Request, *, max_bytes: int, seconds: float) -> Body:
+    """The request's JSON object. Raises RequestError for anything else."""
+    _check_type(request)
+    declared = request.headers.get("content-length", "")
+    if declared.isdigit() and int(declared) > max_bytes:
+        _too_large(max_bytes)
+    try:
+        async with asyncio.timeout(seconds):
+            raw = await _read(request, max_bytes)
+    except TimeoutError:
+        raise RequestError(
+            408, "body_too_slow", f"the body did not come within {seconds:g} s"
+        ) from None
+    except ClientDisconnect:
+        raise RequestError(400, "body_incomplete", "the body ended early") from None
+    try:
+        text = raw.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise RequestError(
+            400, "invalid_utf8", f"the body is not UTF-8 (byte {error.start})", "body"
+        ) from None
+    if len(text) > OFF_LOOP_CHARACTERS:
+        members = await asyncio.to_thread(parse, text)
+    else:
+        members = parse(text)
+    return Body(JsonText(text), members)
+
+
+def parse(text: str) -> dict[str, Any]:
+    """The members of a JSON object, numbers as text. Raises RequestError."""
+    if text.count("[") + text.count("{") > MAX_DEPTH:
+        _check_depth(text)
+    try:
+        value = json.loads(
+            text,
+            object_pairs_hook=_unique,
+            parse_int=_number,
+            parse_float=_number,
+            parse_constant=_constant,
+        )
+    except RecursionError:
+        _too_deep()
+    except json.JSONDecodeError as error:
+        raise RequestError(
+            400, "invalid_json", f"the body is no JSON: {error.msg} at {error.pos}", "body"
+        ) from None
+    if not isinstance(value, dict):
+        raise RequestError(400, "invalid_argument", "the body must be a JSON object", "body")
+    if _ESCAPE.search(text):
+        try:
+            refuse_unstorable(value, "body")
+        except InvalidArgumentError as error:
+            raise RequestError(400, error.name, error.message, error.reason) from None
+    return value
+
+
+def _check_type(request: Request) -> None:
+    kind, _, rest = request.headers.get("content-type", "").partition(";")
+    charset = rest.strip().lower().removeprefix("charset=").strip('"')
+    if kind.strip().lower() != "application/json" or charset not in ("", "utf-8", "utf8"):
+        raise RequestError(
+            415, "unsupported_media_type", "send application/json in UTF-8", "content-type"
+        )
+    if request.headers.get("content-encoding", "identity").lower() != "identity":
+        raise RequestError(
+            415, "unsupported_media_type", "send the body without encoding", "content-encoding"
+        )
+
+
+async def _read(request: Request, max_bytes: int) -> bytes:
+    chunks: list[bytes] = []
+    size = 0
+    async for chunk in request.stream():
+        size += len(chunk)
+        if size > max_bytes:
+            _too_large(max_bytes)
+        chunks.append(chunk)
+    return b"".join(chunks)
+
+
+def _check_depth(text: str) -> None:
+    depth = 0
+    for token in _SHAPE.finditer(text):
+        mark = token.group()
+        if mark in "[{":
+            depth += 1
+            if depth > MAX_DEPTH:
+                _too_deep()
+        elif mark in "]}":
+            depth -= 1
+
+
+def _unique(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        seen: set[str] = set()
+        for name, _ in pairs:
+            if name in seen:
+                shown = name[:100].encode("utf-8", "replace").decode()
+                raise RequestError(400, "duplicate_key", "an object has the same key twice", shown)
+            seen.add(name)
+    return found
+
+
+def _number(text: str) -> str:
+    _, _, exponent = text.lower().partition("e")
+    # numeric takes far more, but nothing that a run says about itself needs it.
+    if len(text) > LONGEST_NUMBER or len(exponent.lstrip("+-0")) > 3:
+        raise RequestError(400, "invalid_argument", "a number is out of range", "body")
+    return text
+
+
+def _constant(text: str) -> NoReturn:
+    raise RequestError(400, "invalid_json", f"the body is no JSON: {text}", "body")
+
+
+def _too_large(max_bytes: int) -> NoReturn:
+    raise RequestError(413, "payload_too_large", f"the body has more than {max_bytes} bytes")
+
+
+def _too_deep() -> NoReturn:
+    raise RequestError(
+        400, "invalid_argument", f"the body is nested more than {MAX_DEPTH} levels deep", "body"
+    ) from None
