@@ -38,9 +38,16 @@ begin
         select
             r.org_id, r.run_id,
             case when r.available_at > p_now then 'sleeping' when r.concurrency_key is null then 'ready' else 'held' end,
-            r.concurrency_key is not null, r.release_lane, r.play_name, r.priority, r.available_at, p_now, r.concurrency_key
+            r.concurrency_key is not null, r.release_lane, r.play_name, r.priority,
+            case when r.available_at > p_now then r.available_at else r.available_at - l.head_start end, p_now - l.head_start,
+            r.concurrency_key
         from unnest(p_ordinals) with ordinality as n (ordinal, place)
-        cross join lateral (select p_launches -> (n.ordinal - 1)::integer as launch) as l
+        -- Launched in one call, the earlier in the array is the older, by a microsecond.
+        cross join lateral (
+            select
+                p_launches -> (n.ordinal - 1)::integer as launch,
+                (jsonb_array_length(p_launches) - n.ordinal) * interval '1 microsecond' as head_start
+        ) as l
         inner join counterfoil.runs as r on r.org_id = l.launch ->> 'orgId' and r.run_id = l.launch ->> 'runId'
         order by n.place
         returning q.org_id, q.state, q.concurrency_key

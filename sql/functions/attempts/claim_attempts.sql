@@ -43,6 +43,7 @@ declare
     v_seen record;
     v_cursor text;
     v_orgs text[];
+    v_turn text[];
     v_caps bigint[];
     v_left bigint := p_limit::bigint;
     v_counting boolean;
@@ -87,16 +88,16 @@ begin
 
     while v_left > 0 and cardinality(v_orgs) > 0 loop
         -- One run for each org; more only where all have had their turn and there is room for as many again.
-        v_orgs := v_orgs[1:v_left::integer];
-        v_caps := array_fill(greatest(v_left / cardinality(v_orgs), 1)::bigint, array[cardinality(v_orgs)]);
+        v_turn := v_orgs[1:v_left::integer];
+        v_caps := array_fill(greatest(v_left / cardinality(v_orgs), 1), array[cardinality(v_turn)]);
         if v_counting then
-            v_caps := counterfoil.limit_claims(v_orgs, v_caps);
+            v_caps := counterfoil.limit_claims(v_turn, v_caps);
         end if;
 
         select g.org_ids, g.run_ids into strict v_picked_org_ids, v_picked_run_ids
-        from counterfoil.take_ready_runs(v_lane, v_plays, v_orgs, v_caps) as g;
+        from counterfoil.take_ready_runs(v_lane, v_plays, v_turn, v_caps) as g;
         if v_counting then
-            perform counterfoil.return_claims(v_orgs, v_caps, v_picked_org_ids, v_picked_run_ids);
+            perform counterfoil.return_claims(v_turn, v_caps, v_picked_org_ids, v_picked_run_ids);
         end if;
 
         v_org_ids := v_org_ids || v_picked_org_ids;
@@ -105,12 +106,12 @@ begin
         if cardinality(v_picked_org_ids) > 0 then
             v_cursor := v_picked_org_ids[cardinality(v_picked_org_ids)];
         end if;
-        -- Who had nothing this turn will have nothing the next.
-        v_orgs := array(
+        -- Next come those who have not had this turn, then those who had something; who had nothing has no more.
+        v_orgs := v_orgs[cardinality(v_turn) + 1:] || array(
             select o.org_id
-            from unnest(v_orgs) with ordinality as o (org_id, turn)
+            from unnest(v_turn) with ordinality as o (org_id, place)
             where o.org_id = any (v_picked_org_ids)
-            order by o.turn
+            order by o.place
         );
     end loop;
 

@@ -1,0 +1,47 @@
+-- SPEC 5: priority, then age; fair between orgs by construction.
+begin;
+\ir ../setup.psql
+\ir setup.psql
+select plan(25);
+
+create function pg_temp.bulk(p_org text, p_count integer, p_more jsonb default '{}')
+returns bigint language sql volatile parallel unsafe as $function$
+  select count(*)
+  from counterfoil.admit_launches((
+    select jsonb_agg(pg_temp.launch(jsonb_build_object('orgId', p_org, 'runId', p_org || '-' || i) || p_more) order by i)
+    from generate_series(1, p_count) as i
+  )) as a
+$function$;
+
+-- Priority, then age, within an org, whatever the play.
+select is(pg_temp.admit('old'), 'admitted', 'old');
+select is(pg_temp.admit('new'), 'admitted', 'new');
+select is(pg_temp.admit('urgent', '{"priority": 0, "playName": "other"}'), 'admitted', 'urgent');
+select is(pg_temp.admit('late', '{"priority": 9}'), 'admitted', 'late');
+update counterfoil.run_queue as q set ready_at = q.ready_at - interval '1 minute' where q.run_id = 'old';
+select is(pg_temp.claim(1, array['audit', 'other']), array['urgent'], 'the most urgent first');
+select is(pg_temp.claim(5, array['audit', 'other']), array['old', 'new', 'late'], 'then by age, then the least urgent');
+
+-- One run an org and turn, round the ring.
+select is(pg_temp.bulk('big', 300), 300::bigint, 'an org with many runs');
+select is(pg_temp.bulk('a', 3) + pg_temp.bulk('z', 3), 6::bigint, 'and two with a few');
+select is(pg_temp.claim(3, null, 'default', 'ring'), array['a-1', 'big-1', 'z-1'], 'each org has its turn');
+select is(pg_temp.claim(1, null, 'default', 'ring'), array['a-2'], 'the next claim begins after the org served last');
+select is(pg_temp.claim(1, null, 'default', 'ring'), array['big-2'], 'one by one');
+select is(pg_temp.claim(1, null, 'default', 'ring'), array['z-2'], 'round');
+select is(
+    (select array_agg(c.run_id order by c.run_id) from unnest(pg_temp.claim(8, null, 'default', 'ring')) as c (run_id)),
+    array['a-3', 'big-3', 'big-4', 'big-5', 'big-6', 'big-7', 'big-8', 'z-3'], 'what the small ones leave, the big one gets'
+);
+
+-- Many small orgs beside a big one: the small runs start within two rounds of claims, whatever the batch.
+select is((select sum(pg_temp.bulk('s' || i, 4)) from generate_series(1, 30) as i), 120::numeric, 'thirty orgs with four runs');
+select is(cardinality(pg_temp.claim(13, null, 'default', 'ring')), 13, 'thirteen at a time, time ' || i) from generate_series(1, 10) as i;
+select ok(
+    count(*) filter (where c.run_id like 's%') between 120 and 130, 'of a hundred and thirty places the small runs have what they need'
+)
+from pg_temp.claims as c
+where c.turn > (select max(b.turn) - 130 from pg_temp.claims as b);
+
+select * from finish();
+rollback;
