@@ -60,7 +60,7 @@ LAYERS: Layers = (
     {"services": ("services",)},
     {"stack": ("stack",)},
     {"demo": ("demo", "demo_play", "demo_report", "demo_view")},
-    {"cli": ("cli", "cli_common", "cli_runs", "cli_schema", "__main__")},
+    {"cli": ("cli", "cli_common", "cli_runs", "cli_schema", "cli_services", "__main__")},
 )
 
 

@@ -108,24 +108,26 @@ class BaseRun:
         return many_steps(self._steps, name, function, list(items), parallel)
 
     def _wait(
-        self, name: str, reason: str, event: str | None, seconds: float | None
+        self, reason: str, event: str | None, seconds: float | None
     ) -> Callable[[], Awaitable[dict[str, Any]]]:
         self._session.check()
         if inside_step.get():
             raise RuntimeError("a step cannot wait: call run.wait_for() and run.sleep() between")
         if seconds is not None and seconds < 0:
             raise ValueError("a run cannot wait for less than 0 seconds")
-        step = self._steps.named(name, (), {})
+        wait_id = self._steps.wait_id("sleep" if event is None else f"wait:{event[:150]}")
         after = None if seconds is None else timedelta(seconds=seconds)
-        return lambda: wait(self._session, self._steps, step, reason, event, after)
+        return lambda: wait(self._session, wait_id, reason, event, after)
 
     def _wait_for(
         self, event: str, timeout: float | timedelta | None
     ) -> Callable[[], Awaitable[dict[str, Any]]]:
-        return self._wait(f"wait:{event}"[:200], f"waits for {event}", event, seconds_of(timeout))
+        if not isinstance(event, str) or not 1 <= len(event) <= 200:
+            raise ValueError("an event's name is a string of 1 to 200 characters")
+        return self._wait(f"waits for {event}", event, seconds_of(timeout))
 
     def _sleep(self, duration: float | timedelta) -> Callable[[], Awaitable[dict[str, Any]]]:
-        return self._wait("sleep", "sleeps", None, seconds_of(duration))
+        return self._wait("sleeps", None, seconds_of(duration))
 
 
 def seconds_of(duration: float | timedelta | None) -> float | None:

@@ -16,7 +16,6 @@ from counterfoil.interruptions import (
     Interrupted,
     PermanentError,
     RunCancelled,
-    Suspended,
     WorkerStopping,
 )
 from counterfoil.json_text import clean_log_line
@@ -32,11 +31,14 @@ _FRAMES = 20
 async def end_attempt(session: Session, play: Future[Any]) -> None:
     """Write the end that the play's outcome calls for. ``play`` is done."""
     error = play.exception()
-    if session.interruption in (AttemptLost, Suspended, WorkerStopping):
-        log.info("play left", extra=session.label | {"reason": session.interruption.__name__})
+    interruption = session.interruption
+    if interruption is not None and (
+        session.has_ended or interruption in (AttemptLost, WorkerStopping)
+    ):
+        log.info("play left", extra=session.label | {"reason": interruption.__name__})
     elif error is None:
         await _complete(session, play.result())
-    elif session.interruption is RunCancelled:
+    elif interruption is RunCancelled:
         await _acknowledge_cancel(session)
     else:
         await _fail(session, error)

@@ -73,7 +73,7 @@ class ReleasedAttempt:
 
 @dataclass(frozen=True, slots=True)
 class Suspension:
-    """``outcome`` is suspended, or resumed_already with what the early resume brought."""
+    """``outcome`` is suspended, resumed_already with what ended the wait, or cancelled."""
 
     outcome: str
     resumed: dict[str, JsonValue] | None
@@ -235,15 +235,20 @@ class RunFunctions:
         reason: str,
         event_name: str | None = None,
         wake_after: timedelta | None = None,
+        wait_id: str | None = None,
     ) -> Suspension:
-        """Wait for an event or for a time to pass; frees the worker."""
+        """Wait for an event or for a time to pass; frees the worker.
+
+        ``wait_id`` names the wait within the play, so that every attempt gets the same answer.
+        """
         found = await self._executor.rows(
             Suspension,
             "select s.outcome, s.resumed from {schema}.suspend_attempt("
             "p_org_id => %(p_org_id)s::text, p_run_id => %(p_run_id)s::text,"
             " p_attempt => %(p_attempt)s::integer, p_lease_id => %(p_lease_id)s::text,"
             " p_reason => %(p_reason)s::text, p_event_name => %(p_event_name)s::text,"
-            " p_wake_after => %(p_wake_after)s::interval) as s",
+            " p_wake_after => %(p_wake_after)s::interval,"
+            " p_wait_id => %(p_wait_id)s::text) as s",
             {
                 "p_org_id": org_id,
                 "p_run_id": run_id,
@@ -252,6 +257,7 @@ class RunFunctions:
                 "p_reason": reason,
                 "p_event_name": event_name,
                 "p_wake_after": wake_after,
+                "p_wait_id": wait_id,
             },
         )
         return found[0]

@@ -41,7 +41,8 @@ class Session:
         self.claimed = claimed
         self.lease_seconds = lease_seconds
         self.leased_until = leased_at + lease_seconds
-        self.resumed = claimed.resumed
+        self.has_ended = False
+        """Whether the database has ended, or suspended, the attempt already."""
         self.outgoing = Outgoing(
             claimed.attempt,
             claimed.lease_id,

@@ -62,9 +62,11 @@ class Stack:
 
     folder: Path
     environment: Mapping[str, str]
+    detached: bool = False
+    """Whether the children may outlive this process."""
     members: dict[str, Member] = field(default_factory=dict)
 
-    def start(self, name: str, *arguments: str, detached: bool = False) -> Member:
+    def start(self, name: str, *arguments: str) -> Member:
         """Start ``counterfoil <arguments>``; it logs to ``<name>.log``."""
         self.folder.mkdir(parents=True, exist_ok=True)
         log = self.folder / f"{name}.log"
@@ -76,7 +78,7 @@ class Stack:
                 stderr=subprocess.STDOUT,
                 env={**os.environ, **self.environment},
                 start_new_session=True,
-                preexec_fn=None if detached else _end_with_parent(),
+                preexec_fn=None if self.detached else _end_with_parent(),
             )
         member = Member(name, process, log)
         self.members[name] = member

@@ -90,14 +90,11 @@ class Steps:
             repeat = self._seen[base]
         return Step(name, base if repeat == 1 else f"{base}:{repeat}", False, ttl)
 
-    async def remembered(self, step: Step) -> Claim | None:
-        """The step's output if it completed already; claims nothing."""
-        at = self._session.claimed
-        found = await self._session.call(
-            lambda: self._functions.get_receipts(at.org_id, [step.key])
-        )
-        receipt = found[0].receipt if found else None
-        return None if receipt is None else _settled(step, receipt)
+    def wait_id(self, name: str) -> str:
+        """The id of the next wait of that name: its number among them."""
+        with self._lock:
+            self._seen[name] += 1
+            return f"{name}#{self._seen[name]}"
 
     async def claim(self, step: Step) -> Claim:
         """Remembered output or a lease; waits while another run computes a shared step."""
