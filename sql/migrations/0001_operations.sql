@@ -53,7 +53,7 @@ create table counterfoil.operator_audit (
     constraint operator_audit_target_is_object check (jsonb_typeof(target) = 'object')
 );
 
-create index operator_audit_recent_idx on counterfoil.operator_audit (org_id, recorded_at desc);
+create index operator_audit_recent_idx on counterfoil.operator_audit (org_id, recorded_at desc, audit_id desc);
 
 comment on table counterfoil.operator_audit is
 'What operators did by hand, such as a skipped or replayed fact or a changed limit. Rows are only ever added.';
@@ -63,7 +63,7 @@ comment on column counterfoil.operator_audit.recorded_at is 'Database time of th
 comment on column counterfoil.operator_audit.actor is 'Database role that acted (session_user).';
 comment on column counterfoil.operator_audit.action is 'Function that was called, such as skip_blocked.';
 comment on column counterfoil.operator_audit.target is 'What was acted on, as a JSON object of ids.';
-comment on column counterfoil.operator_audit.reason is 'Why, in the operator''s words; required by the actions that lose nothing but order attention.';
+comment on column counterfoil.operator_audit.reason is 'Why, in the operator''s words; null where the action asks for none.';
 comment on column counterfoil.operator_audit.details is 'What changed, such as the value before and after. Never a payload or a secret.';
 
 create table counterfoil.workers (

@@ -9,6 +9,8 @@ create table counterfoil.ledgers (
     launch jsonb,
     last_position bigint not null default 0,
     event_count bigint not null default 0,
+    last_seq bigint not null default 0,
+    last_item integer not null default 0,
     created_at timestamptz not null,
     started_at timestamptz,
     ended_at timestamptz,
@@ -27,7 +29,9 @@ create table counterfoil.ledgers (
     )
 ) with (fillfactor = 60, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 2000);
 
-create index ledgers_recent_idx on counterfoil.ledgers (org_id, created_at desc, run_id desc);
+-- Partial, though it holds every row: so that no look-up by (org_id, run_id) can take it for the primary key.
+create index ledgers_recent_idx on counterfoil.ledgers (org_id, created_at desc, run_id desc)
+where created_at > '-infinity';
 
 comment on table counterfoil.ledgers is
 'A run as the receiver knows it: the snapshot that its events add up to. Its row lock orders the appends.';
@@ -39,6 +43,8 @@ comment on column counterfoil.ledgers.play_name is 'Name of the play, once known
 comment on column counterfoil.ledgers.launch is 'What the started endpoint was told of the launch, without credentials.';
 comment on column counterfoil.ledgers.last_position is 'Position of the last event.';
 comment on column counterfoil.ledgers.event_count is 'Number of events. Unique positions whose highest equals their number leave no gap.';
+comment on column counterfoil.ledgers.last_seq is 'Fact of the last event, by its position among the run''s facts; 0 before the first. What is not behind it is known already.';
+comment on column counterfoil.ledgers.last_item is 'Which of that fact''s events was the last.';
 comment on column counterfoil.ledgers.created_at is 'When the run was admitted, from its first event.';
 comment on column counterfoil.ledgers.started_at is 'When the run started, from its event.';
 comment on column counterfoil.ledgers.ended_at is 'When the run ended, from its terminal event.';

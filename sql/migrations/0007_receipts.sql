@@ -39,7 +39,6 @@ create table counterfoil.step_receipts (
     )
 ) with (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 2000);
 
-create index step_receipts_by_run_idx on counterfoil.step_receipts (org_id, run_id);
 create index step_receipts_retention_idx on counterfoil.step_receipts (settled_at) where settled_at is not null;
 
 comment on table counterfoil.step_receipts is

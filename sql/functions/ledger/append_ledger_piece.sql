@@ -30,11 +30,14 @@ set search_path = pg_catalog, pg_temp
 as $function$
 declare
     v_last_position bigint;
+    v_last_seq bigint;
+    v_last_item integer;
     v_ended_at timestamptz;
     v_digest bytea;
     v_append record;
     v_proof record;
     v_piece record;
+    v_changed bigint;
     v_size integer;
     v_now timestamptz;
 begin
@@ -51,8 +54,8 @@ begin
     perform counterfoil.check_limit(p_chunk, 1, p_chunk_count, 'p_chunk');
     perform counterfoil.check_ledger_events(p_events, p_endpoint);
 
-    select l.last_position, l.ended_at
-    into v_last_position, v_ended_at
+    select l.last_position, l.last_seq, l.last_item, l.ended_at
+    into v_last_position, v_last_seq, v_last_item, v_ended_at
     from counterfoil.ledgers as l
     where l.org_id = p_org_id and l.run_id = p_run_id
     for no key update;
@@ -62,8 +65,8 @@ begin
         insert into counterfoil.ledgers as l (org_id, run_id, status, created_at, updated_at)
         values (p_org_id, p_run_id, 'queued', v_now, v_now)
         on conflict on constraint ledgers_pkey do nothing;
-        select l.last_position, l.ended_at
-        into v_last_position, v_ended_at
+        select l.last_position, l.last_seq, l.last_item, l.ended_at
+        into v_last_position, v_last_seq, v_last_item, v_ended_at
         from counterfoil.ledgers as l
         where l.org_id = p_org_id and l.run_id = p_run_id
         for no key update;
@@ -125,27 +128,26 @@ begin
         );
     end if;
 
-    -- What the piece brings that is new, and what that makes of the snapshot.
+    -- What the piece brings that is new, and what that makes of the snapshot. Facts come in order, so what does not lie
+    -- behind the last event is known.
     with piece as materialized (
         select
             e.ordinality,
-            e.event,
             e.event ->> 'type' as event_type,
             e.event -> 'data' as data,
+            (e.event ->> 'seq')::bigint as seq,
+            (e.event ->> 'item')::integer as item,
             (e.event ->> 'occurredAt')::timestamptz as occurred_at,
-            counterfoil.event_kind(e.event ->> 'type') = 'terminal' as ends,
-            k.event as known
+            counterfoil.event_kind(e.event ->> 'type') = 'terminal' as ends
         from jsonb_array_elements(p_events) with ordinality as e (event, ordinality)
-        left join counterfoil.ledger_events as k
-            on
-                k.org_id = p_org_id and k.run_id = p_run_id
-                and k.event_id = e.event ->> 'eventId' and k.item = (e.event ->> 'item')::integer
+        where ((e.event ->> 'seq')::bigint, (e.event ->> 'item')::integer) > (v_last_seq, v_last_item)
     )
 
     select
-        count(*) filter (where p.known is null) as fresh,
-        min(p.ordinality) filter (where p.known <> p.event) - 1 as changed,
-        count(*) filter (where p.known is null and p.ends) as terminals,
+        count(*) as fresh,
+        max(p.seq) as last_seq,
+        (array_agg(p.item order by p.ordinality desc))[1] as last_item,
+        count(*) filter (where p.ends) as terminals,
         coalesce(bool_or(p.ends) filter (where p.ordinality = v_size), false) as ends_last,
         min(p.occurred_at) as first_at,
         min(p.occurred_at) filter (where p.event_type = 'run.started') as started_at,
@@ -165,11 +167,29 @@ begin
     into v_piece
     from piece as p;
 
-    if v_piece.changed is not null then
-        perform counterfoil.raise_identity_conflict(
-            format('p_events[%s] is in the ledger with other content.', v_piece.changed),
-            format('p_events[%s]', v_piece.changed), 'An event never changes once it is in the ledger.'
-        );
+    if v_piece.fresh < v_size then
+        select e.ordinality - 1
+        into v_changed
+        from jsonb_array_elements(p_events) with ordinality as e (event, ordinality)
+        left join lateral (
+            select b.event
+            from counterfoil.ledger_events as b
+            where
+                b.org_id = p_org_id and b.run_id = p_run_id
+                and b.event_id = e.event ->> 'eventId' and b.item = (e.event ->> 'item')::integer
+            limit 1
+        ) as k on true
+        where
+            ((e.event ->> 'seq')::bigint, (e.event ->> 'item')::integer) <= (v_last_seq, v_last_item)
+            and k.event is distinct from e.event
+        order by e.ordinality
+        limit 1;
+        if found then
+            perform counterfoil.raise_identity_conflict(
+                format('p_events[%s] is in the ledger with other content.', v_changed),
+                format('p_events[%s]', v_changed), 'An event never changes once it is in the ledger.'
+            );
+        end if;
     end if;
     if v_piece.fresh > 0 and v_ended_at is not null then
         perform counterfoil.raise_invalid_state(
@@ -199,13 +219,7 @@ begin
         p_org_id, p_run_id, v_last_position + row_number() over (order by e.ordinality), e.event ->> 'type',
         e.event ->> 'eventId', (e.event ->> 'item')::integer, (e.event ->> 'occurredAt')::timestamptz, e.event, v_now
     from jsonb_array_elements(p_events) with ordinality as e (event, ordinality)
-    where not exists (
-        select
-        from counterfoil.ledger_events as b
-        where
-            b.org_id = p_org_id and b.run_id = p_run_id
-            and b.event_id = e.event ->> 'eventId' and b.item = (e.event ->> 'item')::integer
-    )
+    where ((e.event ->> 'seq')::bigint, (e.event ->> 'item')::integer) > (v_last_seq, v_last_item)
     order by e.ordinality;
 
     insert into counterfoil.ledger_appends (
@@ -222,6 +236,8 @@ begin
         set
             last_position = l.last_position + v_piece.fresh,
             event_count = l.event_count + v_piece.fresh,
+            last_seq = v_piece.last_seq,
+            last_item = v_piece.last_item,
             status = coalesce(v_piece.status, l.status),
             play_id = coalesce(l.play_id, v_piece.launched ->> 'playId', p_launch ->> 'playId'),
             play_name = coalesce(l.play_name, v_piece.launched ->> 'playName', p_launch ->> 'playName'),

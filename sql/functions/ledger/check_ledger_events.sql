@@ -30,7 +30,8 @@ begin
         when jsonb_typeof(e.event) <> 'object' then ''
         when jsonb_typeof(e.event -> 'type') is distinct from 'string' then '.type'
         when jsonb_typeof(e.event -> 'eventId') is distinct from 'string' then '.eventId'
-        when jsonb_typeof(e.event -> 'item') is distinct from 'number' then '.item'
+        when jsonb_typeof(e.event -> 'seq') is distinct from 'number' or e.event ->> 'seq' !~ '^[0-9]{1,18}$' then '.seq'
+        when jsonb_typeof(e.event -> 'item') is distinct from 'number' or e.event ->> 'item' !~ '^[0-9]{1,9}$' then '.item'
         when jsonb_typeof(e.event -> 'occurredAt') is distinct from 'string' then '.occurredAt'
     end
     into v_index, v_field
@@ -39,7 +40,8 @@ begin
         jsonb_typeof(e.event) <> 'object'
         or jsonb_typeof(e.event -> 'type') is distinct from 'string'
         or jsonb_typeof(e.event -> 'eventId') is distinct from 'string'
-        or jsonb_typeof(e.event -> 'item') is distinct from 'number'
+        or jsonb_typeof(e.event -> 'seq') is distinct from 'number' or e.event ->> 'seq' !~ '^[0-9]{1,18}$'
+        or jsonb_typeof(e.event -> 'item') is distinct from 'number' or e.event ->> 'item' !~ '^[0-9]{1,9}$'
         or jsonb_typeof(e.event -> 'occurredAt') is distinct from 'string'
     order by e.ordinality
     limit 1;
@@ -47,7 +49,7 @@ begin
         perform counterfoil.raise_invalid_argument(
             format('p_events[%s]%s is missing or of the wrong type.', v_index, v_field),
             format('p_events[%s]%s', v_index, v_field),
-            'Give the events exactly as they were projected: type, eventId and occurredAt are strings, item a number.'
+            'Give the events exactly as they were projected: type, eventId, occurredAt are strings, seq and item numbers.'
         );
     end if;
 

@@ -27,6 +27,9 @@ parallel safe
 called on null input
 security definer
 set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
+set enable_sort = off
 as $function$
 begin
     perform counterfoil.check_id(p_org_id, 'p_org_id');

@@ -1,8 +1,9 @@
 -- health: signs of life of the whole installation, in one document.
 --
--- Promises: pending, blocked and oldest age per lane, live and expired leases, attempts, queue and admission use, plays that
---           are queued but that no live worker knows, receipts, schema version, what retention has still to do. Bounded: it counts no
---           further than 10,000 rows of a kind ("atLeast": true where it stopped) and reads through indexes.
+-- Promises: pending, blocked and oldest age per lane, live and expired leases, attempts, queue and admission use (the
+--           installation and the twenty busiest orgs with limits), plays that are queued but that no live worker knows, receipts,
+--           schema version, what retention has still to do. Bounded: it counts no further than 10,000 rows of a kind
+--           ("atLeast": true where it stopped) and reads through indexes.
 -- Locks:    nothing.
 -- Raises:   nothing.
 -- Since:    1
@@ -16,9 +17,11 @@ called on null input
 security definer
 set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
+set jit = off
 as $function$
 declare
     v_now timestamptz := clock_timestamp();
+    v_minute timestamptz := date_trunc('minute', v_now, 'UTC');
     v_most bigint := 10000::bigint;
     v_lanes jsonb;
     v_attempts jsonb;
@@ -117,32 +120,49 @@ begin
         ) as f
     ) as h;
 
+    -- Counters are kept only where limits apply; without any, queue and attempts above say it all.
     select jsonb_build_object(
-        'queued', u.queued,
-        'active', u.active,
-        'launchesThisMinute', u.launches,
-        'atLeast', u.shards > v_most,
-        'limits', (
+        'installation', (
             select jsonb_build_object(
-                'maxQueued', m.max_queued, 'maxActive', m.max_active, 'launchesPerMinute', m.launches_per_minute
+                'queued', coalesce(sum(k.queued), 0),
+                'active', coalesce(sum(k.active), 0),
+                'launchesThisMinute', coalesce(sum(k.window_launches) filter (where k.window_start >= v_minute), 0),
+                'limits', (
+                    select counterfoil.limits_document(m)
+                    from counterfoil.admission_limits as m
+                    where m.org_id = '' and m.scope = 'installation'
+                )
             )
-            from counterfoil.admission_limits as m
-            where m.org_id = '' and m.scope = 'installation'
-        )
+            from counterfoil.admission_counters as k
+            where k.org_id = ''
+        ),
+        'orgs', coalesce(jsonb_agg(u.document order by u.place) filter (where u.place <= 20), '[]'::jsonb),
+        'atLeast', coalesce(sum(u.shards) > v_most, false)
     )
     into v_admission
     from (
         select
             count(*) as shards,
-            coalesce(sum(f.queued), 0) as queued,
-            coalesce(sum(f.active), 0) as active,
-            coalesce(sum(f.window_launches) filter (where f.window_start = date_trunc('minute', v_now)), 0) as launches
+            row_number() over (order by sum(f.queued + f.active) desc, f.org_id) as place,
+            jsonb_build_object(
+                'orgId', f.org_id,
+                'queued', sum(f.queued),
+                'active', sum(f.active),
+                'launchesThisMinute', coalesce(sum(f.window_launches) filter (where f.window_start >= v_minute), 0),
+                'limits', (
+                    select counterfoil.limits_document(m)
+                    from counterfoil.admission_limits as m
+                    where m.org_id = f.org_id and m.scope = 'org'
+                )
+            ) as document
         from (
-            select c.queued, c.active, c.window_start, c.window_launches
-            from counterfoil.admission_counters as c
-            where c.org_id <> ''
+            select k.org_id, k.queued, k.active, k.window_start, k.window_launches
+            from counterfoil.admission_counters as k
+            where k.org_id > ''
+            order by k.org_id, k.shard
             limit v_most + 1
         ) as f
+        group by f.org_id
     ) as u;
 
     select jsonb_build_object(

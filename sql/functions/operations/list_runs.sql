@@ -34,17 +34,22 @@ begin
                 'A run is queued, running, waiting, completed, failed or cancelled; null means any.'
             );
         end if;
+        -- The index of recent runs is partial by -infinity, see its definition.
         return query
         select r.run_id, r.created_at, r.status, counterfoil.run_document(r)
         from counterfoil.runs as r
-        where r.org_id = p_org_id and (r.created_at, r.run_id) < (v_before, v_before_run_id) and r.status = p_status
+        where
+            r.org_id = p_org_id and (r.created_at, r.run_id) < (v_before, v_before_run_id)
+            and r.created_at > '-infinity' and r.status = p_status
         order by r.created_at desc, r.run_id desc
         limit p_limit;
     else
         return query
         select r.run_id, r.created_at, r.status, counterfoil.run_document(r)
         from counterfoil.runs as r
-        where r.org_id = p_org_id and (r.created_at, r.run_id) < (v_before, v_before_run_id)
+        where
+            r.org_id = p_org_id and (r.created_at, r.run_id) < (v_before, v_before_run_id)
+            and r.created_at > '-infinity'
         order by r.created_at desc, r.run_id desc
         limit p_limit;
     end if;

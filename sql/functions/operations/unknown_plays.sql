@@ -15,6 +15,7 @@ strict
 security invoker
 set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
+set jit = off
 as $function$
     with recursive plays as (
         (

@@ -22,6 +22,9 @@ security invoker
 set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_generic_plan
 set enable_seqscan = off
+set jit = off
+set enable_hashjoin = off
+set enable_mergejoin = off
 as $function$
 declare
     v_keys text[];

@@ -14,6 +14,10 @@ parallel safe
 called on null input
 security invoker
 set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
+set enable_hashjoin = off
+set enable_mergejoin = off
 as $function$
 declare
     v_now timestamptz := clock_timestamp();

@@ -29,7 +29,9 @@ begin
     perform counterfoil.check_id(p_org_id, 'p_org_id');
     perform counterfoil.check_id(p_run_id, 'p_run_id');
     if p_observation is null or jsonb_typeof(p_observation) <> 'object' then
-        perform counterfoil.raise_invalid_argument('p_observation is no object.', 'p_observation', 'Give an object with nodeId and status.');
+        perform counterfoil.raise_invalid_argument(
+            'p_observation is no object.', 'p_observation', 'Give an object with nodeId and status.'
+        );
     end if;
     v_node_id := case when jsonb_typeof(p_observation -> 'nodeId') = 'string' then counterfoil.trim_key(p_observation ->> 'nodeId') end;
     perform counterfoil.check_id(v_node_id, 'p_observation.nodeId');

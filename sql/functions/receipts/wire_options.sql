@@ -19,7 +19,9 @@ as $function$
         'reclaimOwnRun', p_body -> 'reclaimOwnRun' is not distinct from 'true'::jsonb,
         'forceRefresh', p_body -> 'forceRefresh' is not distinct from 'true'::jsonb,
         'forceFailedRefresh', p_body -> 'forceFailedRefresh' is not distinct from 'true'::jsonb,
-        'leaseSeconds', case when jsonb_typeof(p_body -> 'leaseSeconds') = 'number' then counterfoil.whole_number(p_body -> 'leaseSeconds') end
+        'leaseSeconds', case
+            when jsonb_typeof(p_body -> 'leaseSeconds') = 'number' then counterfoil.whole_number(p_body -> 'leaseSeconds')
+        end
     )
 $function$;
 

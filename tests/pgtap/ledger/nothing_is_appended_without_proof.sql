@@ -1,7 +1,7 @@
 begin;
 \ir ../setup.psql
 \ir setup.psql
-select plan(36);
+select plan(37);
 
 select pg_temp.run_with('r1', array['run.progress', 'run.completed'], array['{"done": 1}', '{}']::jsonb []);
 select pg_temp.run_with('r2');
@@ -32,6 +32,7 @@ select pg_temp.raises(pg_temp.created('r1', 'k', 'me', '[7]'), 'RL001', 'p_event
 select pg_temp.raises(pg_temp.created('r1', 'k', 'me', c.events #- '{0,type}'), 'RL001', 'p_events[0].type') from claimed as c;
 select pg_temp.raises(pg_temp.created('r1', 'k', 'me', c.events #- '{0,eventId}'), 'RL001', 'p_events[0].eventId') from claimed as c;
 select pg_temp.raises(pg_temp.created('r1', 'k', 'me', jsonb_set(c.events, '{0,item}', '"0"')), 'RL001', 'p_events[0].item') from claimed as c;
+select pg_temp.raises(pg_temp.created('r1', 'k', 'me', jsonb_set(c.events, '{0,seq}', '1.5')), 'RL001', 'p_events[0].seq') from claimed as c;
 select pg_temp.raises(pg_temp.created('r1', 'k', 'me', jsonb_set(c.events, '{0,occurredAt}', '7')), 'RL001', 'p_events[0].occurredAt') from claimed as c;
 select pg_temp.raises(pg_temp.created('r1', 'k', 'me', c.events || c.events), 'RL001', 'p_events', 'a start is delivered alone') from claimed as c;
 select pg_temp.raises(format('select counterfoil.append_run_events(%L, %L, %L, %L, %L)', 'acme', 'r1', c.key, 'me', c.events), 'RL001', 'p_events[0].type',
@@ -70,7 +71,7 @@ delete from claimed;
 insert into claimed select c.* from pg_temp.claim('r2') as c;
 insert into counterfoil.ledger_events
 select 'acme', 'r2', 3, 'run.progress', 'a', 0, now(), c.events -> 0, now() from claimed as c;
-update counterfoil.ledgers set last_position = 3, event_count = 3 where run_id = 'r2';
+update counterfoil.ledgers set last_position = 3, event_count = 3, last_seq = 3 where run_id = 'r2';
 select is((select a::text from claimed as c, counterfoil.append_run_events('acme', 'r2', c.key, 'me', c.events) as a), '(appended,4,4,t)', 'is not appended twice');
 select is((select k.events from counterfoil.ledger_appends as k where k.run_id = 'r2' and k.last_position = 4), 2, 'though the piece held it');
 

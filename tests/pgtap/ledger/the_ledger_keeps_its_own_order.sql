@@ -13,35 +13,35 @@ language sql volatile parallel unsafe as $function$
   select 1::bigint, 1::bigint, 0, jsonb_array_length(p_projected_events)
 $function$;
 
-create function pg_temp.event(p_type text, p_id text, p_data jsonb default '{}') returns jsonb language sql immutable parallel safe as $function$
-  select jsonb_build_array(jsonb_build_object('type', p_type, 'eventId', p_id, 'item', 0, 'occurredAt', '2026-01-02T03:04:05.678901Z', 'data', p_data))
+create function pg_temp.event(p_seq integer, p_type text, p_id text, p_data jsonb default '{}') returns jsonb language sql immutable parallel safe as $function$
+  select jsonb_build_array(jsonb_build_object('type', p_type, 'eventId', p_id, 'seq', p_seq, 'item', 0, 'occurredAt', '2026-01-02T03:04:05.678901Z', 'data', p_data))
 $function$;
 create function pg_temp.append(p_key text, p_events jsonb) returns text language sql immutable parallel safe as $function$
   select format('select a::text from counterfoil.append_run_events(%L, %L, %L, %L, %L) as a', 'acme', 'r1', p_key, 'me', p_events)
 $function$;
 
 -- An operator skipped run.created, which could not be delivered: the history begins with what comes next.
-select results_eq(pg_temp.append('1', pg_temp.event('run.progress', 'p1')), array['(appended,1,1,t)'], 'a history may begin without its start');
+select results_eq(pg_temp.append('1', pg_temp.event(1, 'run.progress', 'p1')), array['(appended,1,1,t)'], 'a history may begin without its start');
 select is((select (l.status, l.created_at = '2026-01-02T03:04:05.678901Z')::text from counterfoil.ledgers as l), '(queued,t)', 'its first event says when');
-select pg_temp.raises(format('select counterfoil.append_run_created(%L, %L, %L, %L, %L)', 'acme', 'r1', '2', 'me', pg_temp.event('run.created', 'c')),
+select pg_temp.raises(format('select counterfoil.append_run_created(%L, %L, %L, %L, %L)', 'acme', 'r1', '2', 'me', pg_temp.event(2, 'run.created', 'c')),
   'RL005', 'start_not_first', 'run.created does not follow');
-select is((select a::text from counterfoil.append_run_started('acme', 'r1', '3', 'me', pg_temp.event('run.started', 's'), null) as a), '(appended,2,2,t)',
+select is((select a::text from counterfoil.append_run_started('acme', 'r1', '3', 'me', pg_temp.event(3, 'run.started', 's'), null) as a), '(appended,2,2,t)',
   'run.started may be second');
-select pg_temp.raises(format('select counterfoil.append_run_started(%L, %L, %L, %L, %L, null)', 'acme', 'r1', '4', 'me', pg_temp.event('run.started', 's2')),
+select pg_temp.raises(format('select counterfoil.append_run_started(%L, %L, %L, %L, %L, null)', 'acme', 'r1', '4', 'me', pg_temp.event(4, 'run.started', 's2')),
   'RL005', 'start_not_first', 'but not third');
 
-select pg_temp.raises(pg_temp.append('5', pg_temp.event('run.progress', 'p1', '{"other": 1}')), 'RL003', 'p_events[0]', 'an event never changes');
-select results_eq(pg_temp.append('6', pg_temp.event('run.progress', 'p1')), array['(appended,3,2,t)'], 'one that is known adds nothing');
+select pg_temp.raises(pg_temp.append('5', pg_temp.event(1, 'run.progress', 'p1', '{"other": 1}')), 'RL003', 'p_events[0]', 'an event never changes');
+select results_eq(pg_temp.append('6', pg_temp.event(1, 'run.progress', 'p1')), array['(appended,3,2,t)'], 'one that is known adds nothing');
 select results_eq(pg_temp.append('7', '[]'), array['(appended,3,2,t)'], 'nor does a delivery without events');
 
-select pg_temp.raises(pg_temp.append('8', pg_temp.event('run.failed', 't1') || pg_temp.event('run.progress', 'p2')), 'RL005', 'terminal_not_last');
-select pg_temp.raises(pg_temp.append('9', pg_temp.event('run.failed', 't1') || pg_temp.event('run.failed', 't2')), 'RL005', 'terminal_not_last');
-select results_eq(pg_temp.append('10', pg_temp.event('run.waiting', 'w', '{"reason": "r"}') || pg_temp.event('run.failed', 't1', '{"error": {"message": "m"}, "resultSummary": null}')),
+select pg_temp.raises(pg_temp.append('8', pg_temp.event(6, 'run.failed', 't1') || pg_temp.event(7, 'run.progress', 'p2')), 'RL005', 'terminal_not_last');
+select pg_temp.raises(pg_temp.append('9', pg_temp.event(6, 'run.failed', 't1') || pg_temp.event(7, 'run.failed', 't2')), 'RL005', 'terminal_not_last');
+select results_eq(pg_temp.append('10', pg_temp.event(5, 'run.waiting', 'w', '{"reason": "r"}') || pg_temp.event(6, 'run.failed', 't1', '{"error": {"message": "m"}, "resultSummary": null}')),
   array['(appended,3,4,t)'], 'a terminal ends the history');
 select is((select jsonb_build_array(l.status, l.error, l.waiting, l.result_summary) from counterfoil.ledgers as l), '["failed", {"message": "m"}, null, null]',
   'the snapshot: no wait outlives the run, and JSON null is none');
-select pg_temp.raises(pg_temp.append('11', pg_temp.event('run.progress', 'p3')), 'RL005', 'ledger_ended', 'nothing follows');
-select results_eq(pg_temp.append('12', pg_temp.event('run.failed', 't1', '{"error": {"message": "m"}, "resultSummary": null}')), array['(appended,5,4,t)'],
+select pg_temp.raises(pg_temp.append('11', pg_temp.event(8, 'run.progress', 'p3')), 'RL005', 'ledger_ended', 'nothing follows');
+select results_eq(pg_temp.append('12', pg_temp.event(6, 'run.failed', 't1', '{"error": {"message": "m"}, "resultSummary": null}')), array['(appended,5,4,t)'],
   'but what is known may come again');
 
 select * from finish();
