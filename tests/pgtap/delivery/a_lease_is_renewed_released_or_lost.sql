@@ -1,0 +1,86 @@
+-- What the holder of a lease may do with it, and nobody else.
+begin;
+\ir ../setup.psql
+\ir setup.psql
+select plan(43);
+
+select pg_temp.quiet_run('r');
+select pg_temp.fact('r', 'a' || i) from generate_series(1, 3) as i;
+
+create function pg_temp.renewal(p_events text[], p_owner text default 'd1', p_run text default 'r')
+returns text language sql as $function$
+    select format('select counterfoil.renew_delivery(%L, %L, %L::text[], %L, 60, false)', 'acme', p_run, p_events, p_owner)
+$function$;
+
+select pg_temp.raises(pg_temp.renewal('{a1}'), 'RL004', 'delivery_lease_not_current', 'nobody has claimed it');
+select is(pg_temp.claim('d1', 'r', 2), array['a1', 'a2'], 'claimed');
+select lives_ok(pg_temp.renewal('{a1,a2}'), 'renewed');
+select ok((pg_temp.lane('r')).lease_expires_at > clock_timestamp() + interval '55 seconds', 'for what was asked');
+select pg_temp.raises(pg_temp.renewal('{a1}'), 'RL004', 'delivery_lease_not_current', 'not fewer facts');
+select pg_temp.raises(pg_temp.renewal('{a1,a2,a3}'), 'RL004', 'delivery_lease_not_current', 'not more');
+select pg_temp.raises(pg_temp.renewal('{a1,a3}'), 'RL004', 'delivery_lease_not_current', 'not others');
+select pg_temp.raises(pg_temp.renewal('{a1,nothing}'), 'RL004', 'delivery_lease_not_current', 'nor such as do not exist');
+select pg_temp.raises(pg_temp.renewal('{nothing}'), 'RL004', 'delivery_lease_not_current', 'nor only such');
+select pg_temp.raises(pg_temp.renewal('{a1,a2}', 'd2'), 'RL004', 'delivery_lease_not_current', 'nor by another');
+select pg_temp.raises(pg_temp.renewal('{a1,a2}', 'd1', 'x'), 'RL004', 'delivery_lease_not_current', 'nor in another run');
+select pg_temp.raises(pg_temp.renewal('{}'), 'RL001', 'p_event_ids');
+select pg_temp.raises(pg_temp.renewal('{a1,a1}'), 'RL001', 'p_event_ids');
+select pg_temp.raises(pg_temp.renewal('{a1,null}'), 'RL001', 'p_event_ids');
+select pg_temp.raises(pg_temp.renewal(null), 'RL001', 'p_event_ids');
+select pg_temp.raises(pg_temp.renewal('{a1}', ''), 'RL001', 'p_lease_owner');
+select pg_temp.raises(pg_temp.renewal('{a1}', 'd1', ''), 'RL001', 'p_run_id');
+select counterfoil.renew_delivery('acme', 'r', array['a1', 'a2'], 'd1', 1, false);
+select ok((pg_temp.lane('r')).lease_expires_at between clock_timestamp() + interval '4 seconds' and clock_timestamp() + interval '6 seconds', 'never under 5 s');
+select counterfoil.renew_delivery('acme', 'r', array['a1', 'a2'], 'd1', 10000, false);
+select ok((pg_temp.lane('r')).lease_expires_at between clock_timestamp() + interval '299 seconds' and clock_timestamp() + interval '301 seconds', 'never over 300 s');
+
+-- Without the org.
+select lives_ok($$ select counterfoil.renew_delivery(array['a1', 'a2'], 'd1', 60, true) $$, 'the facts alone say which');
+select ok((pg_temp.lane('r')).receipt_key is not null, 'and freeze');
+select pg_temp.raises($$ select counterfoil.renew_delivery(array['a1', 'a2'], 'd2') $$, 'RL004', 'delivery_lease_not_current');
+select pg_temp.raises($$ select counterfoil.renew_delivery(array['nothing'], 'd1') $$, 'RL004', 'delivery_lease_not_current');
+select pg_temp.quiet_run('r', 'other');
+select pg_temp.fact('r', 'a1', p_org => 'other');
+select lives_ok($$ select counterfoil.renew_delivery(array['a1', 'a2'], 'd1') $$, 'the lease tells two orgs with the same id apart');
+select pg_temp.claim('d1', 'r', p_org => 'other');
+select pg_temp.raises($$ select counterfoil.renew_delivery(array['a1'], 'd1') $$, 'RL001', 'p_event_ids', 'unless the owner holds both');
+select counterfoil.acknowledge_delivery('other', 'r', array['a1'], 'd1');
+
+-- Released.
+select is(pg_temp.grid($$ select r.event_id from counterfoil.release_delivery('acme', 'r', array['a1', 'a2'], 'd2') as r $$), '[]', 'not by another');
+select is((pg_temp.lane('r')).lease_owner, 'd1', 'whose lease it is not');
+select is(
+    pg_temp.grid($$ select r.event_id from counterfoil.release_delivery('acme', 'r', array['a2', 'a3', 'a1'], 'd1') as r $$), '[["a2"], ["a1"]]',
+    'released: what was held'
+);
+select is(pg_temp.grid($$ select r.event_id from counterfoil.release_delivery('acme', 'r', array['a1', 'a2'], 'd1') as r $$), '[]', 'a repeat does no harm');
+select is((select count(*) from counterfoil.fact_failures), 0::bigint, 'no attempt is charged');
+select is(pg_temp.claim('d2', 'r'), array['a1', 'a2'], 'another may claim at once');
+select is(pg_temp.grid($$ select r.event_id from counterfoil.release_delivery(array['a1', 'a2'], 'd2') as r $$), '[["a1"], ["a2"]]', 'without the org');
+select is(pg_temp.grid($$ select r.event_id from counterfoil.release_delivery(array['nothing'], 'd2') as r $$), '[]', 'or nothing');
+select pg_temp.claim('d1', 'r');
+select pg_temp.expire('r');
+select is(pg_temp.grid($$ select r.event_id from counterfoil.release_delivery('acme', 'r', array['a1', 'a2'], 'd1') as r $$), '[]', 'a lapsed lease releases nothing');
+
+-- Lapsed: nothing can be written under it.
+select pg_temp.raises(pg_temp.renewal('{a1,a2}'), 'RL004', 'delivery_lease_not_current', 'a lapsed lease is not renewed');
+select pg_temp.raises($$ select counterfoil.acknowledge_delivery('acme', 'r', array['a1', 'a2'], 'd1') $$, 'RL004', 'delivery_lease_not_current', 'nor acknowledged under');
+select is(
+    pg_temp.grid($$ select s.event_id, s.outcome, s.next_attempt_at from counterfoil.settle_delivery_failure('acme', 'r', array['a1', 'a2'], 'd1', '{"message": "m"}') as s $$),
+    '[["a1", "not_owned", null], ["a2", "not_owned", null]]', 'nor settled'
+);
+select is(
+    pg_temp.grid($$ select a.acknowledged from counterfoil.acknowledge_deliveries(array['acme'], array['r'], 'lifecycle', array[4::bigint], 'd1') as a $$),
+    '[[false]]', 'nor so by the form for many'
+);
+select is(
+    pg_temp.grid($$ select a.renewed from counterfoil.renew_deliveries(array['acme'], array['r'], 'lifecycle', array[4::bigint], 'd1') as a $$),
+    '[[false]]', 'nor renewed so'
+);
+select pg_temp.raises($$ select counterfoil.dispatch_authority_for_lease('acme', 'r', 'a1', 'd1') $$, 'RL004', 'delivery_lease_not_current', 'nor has it authority');
+select pg_temp.raises($$ select counterfoil.widen_delivery('acme', 'r', 'a1', 'd1') $$, 'RL004', 'delivery_lease_not_current', 'nor is it widened');
+select pg_temp.raises($$ select counterfoil.plan_delivery_pieces('acme', 'r', array['a1', 'a2'], 'd1') $$, 'RL004', 'delivery_lease_not_current', 'nor cut');
+select is((pg_temp.lane('r')).head_seq, 3::bigint, 'nothing has moved');
+
+select * from finish();
+rollback;
