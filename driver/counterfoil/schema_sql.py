@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal
 
 from counterfoil.migration_errors import SchemaNameError
@@ -108,10 +109,16 @@ def _block_end(text: str, at: int) -> int:
     return at
 
 
+# Steps are worked out again after every wait for a lock; the texts are the same.
+@lru_cache(maxsize=1024)
 def with_schema(text: str, identifier: str) -> str:
     """The same SQL for another schema. `identifier` is its name as SQL (quoted where needed)."""
     if identifier == SHIPPED_SCHEMA:
         return text
+    return _rewritten(text, identifier)
+
+
+def _rewritten(text: str, identifier: str) -> str:
     parts = list(tokens(text))
     rewritten = []
     for index, token in enumerate(parts):
@@ -139,7 +146,7 @@ def _rewrite(token: Token, following: str, identifier: str) -> str:
         case "dollar":
             tag = token.text[: token.text.index("$", 1) + 1]
             body = token.text[len(tag) : -len(tag)]
-            return tag + with_schema(body, identifier) + tag
+            return tag + _rewritten(body, identifier) + tag
         case "comment":
             # Only so far as it stays one comment.
             safe = identifier.replace("*/", "* /").replace("/*", "/ *")

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from counterfoil.migrations import migrate
 from tests.py.migrations.trees import Tree, small_tree
-from tests.servers.databases import create_database, drop_database
+from tests.servers.databases import create_database, database_name, drop_database
 from tests.servers.throwaway import ThrowawayServer
 
 
@@ -16,6 +17,23 @@ from tests.servers.throwaway import ThrowawayServer
 def tree(tmp_path: Path) -> Tree:
     """A fresh copy of the small tree."""
     return small_tree(tmp_path / "sql")
+
+
+@pytest.fixture(scope="session")
+def small_template(admin_dsn: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A database with the small tree installed, to be cloned."""
+    dsn = create_database(admin_dsn)
+    migrate(dsn, source=small_tree(tmp_path_factory.mktemp("small") / "sql").root)
+    yield dsn
+    drop_database(admin_dsn, dsn)
+
+
+@pytest.fixture
+def small_database(admin_dsn: str, small_template: str) -> Iterator[str]:
+    """A fresh database with the small tree installed."""
+    dsn = create_database(admin_dsn, template=database_name(small_template))
+    yield dsn
+    drop_database(admin_dsn, dsn)
 
 
 @pytest.fixture
