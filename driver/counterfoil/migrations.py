@@ -140,7 +140,16 @@ def _opened(
     check_schema_name(schema)
     tree = load_tree(source)
     with connection(dsn) as conn:
-        yield conn, tree
+        try:
+            yield conn, tree
+        except psycopg.Error as error:
+            raise StepFailedError(
+                f"{error.diag.message_primary or error} [{error.sqlstate}]",
+                where=f"schema {schema!r}",
+                hint="check the login's privileges and the server's log, then run it again; "
+                "a transaction that was open was rolled back",
+                sqlstate=error.sqlstate,
+            ) from error
 
 
 class _Migrator:

@@ -9,7 +9,7 @@ import pytest
 from psycopg.conninfo import make_conninfo
 
 from counterfoil.grants import ROLES
-from counterfoil.migration_errors import ExpectedShapeError, NotOwnerError
+from counterfoil.migration_errors import ExpectedShapeError, NotOwnerError, StepFailedError
 from counterfoil.migrations import migrate, plan, roles_sql, status, verify
 from tests.py.migrations.trees import Tree, execute, psql, rows
 
@@ -71,6 +71,17 @@ def test_an_owner_of_the_schema_alone_installs_but_cannot_verify(roleless: str, 
         verify(dsn, source=tree.root)
     execute(make_conninfo(roleless, dbname="app"), "grant create on database app to owner")
     assert [f.kind for f in verify(dsn, source=tree.root).findings] == ["role"] * 5
+
+
+def test_what_the_server_refuses_is_our_error(roleless: str, tree: Tree) -> None:
+    dsn = owned_database(roleless)
+    migrate(dsn, source=tree.root)
+    with pytest.raises(ExpectedShapeError, match="takes writes"):
+        verify(make_conninfo(dsn, options="-c default_transaction_read_only=on"), source=tree.root)
+    execute(dsn, "revoke select on counterfoil.schema_migrations from owner")
+    with pytest.raises(StepFailedError) as error:
+        status(dsn, source=tree.root)
+    assert error.value.sqlstate == "42501"
 
 
 def test_a_login_that_may_creates_the_roles(roleless: str, tree: Tree) -> None:
