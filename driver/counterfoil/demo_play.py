@@ -101,13 +101,14 @@ def find_licence(name: str) -> str:
 
 
 def distributions() -> list[dict[str, Any]]:
-    """Every distribution installed here that has a RECORD, once each, ordered by name."""
-    found: dict[str, dict[str, Any]] = {}
+    """Every distribution installed here that has a RECORD, once each, the smallest first."""
+    found: dict[str, tuple[int, dict[str, Any]]] = {}
     for item in metadata.distributions():
-        name = item.metadata["Name"]
-        if name and item.read_text("RECORD"):
-            found.setdefault(re.sub(r"[-_.]+", "-", name).lower(), {"name": name})
-    return [found[key] for key in sorted(found)]
+        name, record = item.metadata["Name"], item.read_text("RECORD")
+        if name and record:
+            key = re.sub(r"[-_.]+", "-", name).lower()
+            found.setdefault(key, (len(record), {"name": name}))
+    return [package for _, package in sorted(found.values(), key=lambda entry: entry[0])]
 
 
 def _distribution(name: str) -> metadata.Distribution:

@@ -91,7 +91,7 @@ def _what_happened(account: Account, killing: Killing | None, seconds: float) ->
     table.add_row(
         "steps",
         f"{counts['completed']} executed, {counts['memoised']} memoised by a later attempt"
-        + (f", {again} begun again because their worker died in them" if again else ""),
+        + (f", {again} begun again after the kill" if again else ""),
     )
     table.add_row(
         "facts",

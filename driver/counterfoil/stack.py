@@ -84,6 +84,14 @@ class Stack:
         self.members[name] = member
         return member
 
+    def freeze(self, name: str) -> None:
+        """Stop a member in its tracks (SIGSTOP)."""
+        self.members[name].process.send_signal(signal.SIGSTOP)
+
+    def thaw(self, name: str) -> None:
+        """Let a frozen member go on (SIGCONT)."""
+        self.members[name].process.send_signal(signal.SIGCONT)
+
     def kill(self, name: str) -> None:
         """End a member with SIGKILL, as a crash would."""
         member = self.members.pop(name)
