@@ -201,14 +201,12 @@ class Dispatcher:
         left = RUN_BUDGET
         try:
             while held.facts:
-                # A stopping dispatcher finishes what it holds and claims nothing behind it.
-                stopping = self._pump.stopping.is_set()
-                report = await self._deliverer.deliver(
-                    held, len(held.facts) if stopping else max(left, len(held.facts))
-                )
+                report = await self._deliverer.deliver(held, max(left, len(held.facts)))
                 left -= len(report.event_ids)
                 if report.outcome in ("handed_off", "released"):
                     self._pump.fruitless = True
+                if self._pump.stopping.is_set():
+                    break  # what was claimed behind it goes back
         finally:
             await self._deliverer.release(held)
 

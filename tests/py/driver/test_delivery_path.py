@@ -1,0 +1,161 @@
+"""Facts on their way: claimed, appended over HTTP, acknowledged, and read back from the ledger."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+
+import pytest
+
+from counterfoil.deliveries import DeliveryReport
+from counterfoil.json_text import JsonText
+from tests.py.driver.scene import ORG, Scene
+
+async def test_a_run_arrives_whole_and_in_order(scene: Scene) -> None:
+    attempt = await scene.start()
+    await scene.progress("p1")
+    await scene.ingress("e1", count=3)
+    await scene.progress("p2")
+    await scene.finish(
+        attempt,
+        terminalLogLines=["bye"],
+        terminalLogContexts=[None],
+        terminalProgressEvents=[{"type": "run.note", "text": "last"}],
+    )
+    async with scene.dispatching():
+        await scene.all_delivered()
+    assert await scene.ledger() == [
+        *("run.created", "run.started", "run.progress"),
+        *("sheet.row", "sheet.row", "sheet.row", "run.progress"),
+        *("run.note", "log.appended", "run.completed"),
+    ]
+    snapshot = json.loads(await scene.functions.run_snapshot(ORG, "run") or "")
+    assert snapshot["status"] == "completed"
+
+
+async def test_numbers_arrive_as_they_were_written(scene: Scene) -> None:
+    await scene.start()
+    written = "12345678901234567890.123456789012345678901234567890"
+    await scene.append("p1", "run.progress", JsonText(f'{{"amount": {written}, "one": 1.0}}'))
+    async with scene.dispatching():
+        await scene.all_delivered()
+    events = await scene.functions.read_run_events(ORG, "run", 2, 10)
+    assert written in events[0].event
+    assert '"one": 1.0' in events[0].event
+
+
+async def test_many_runs_are_in_flight_at_once(scene: Scene) -> None:
+    for n in range(12):
+        await scene.launch(f"run{n}")
+    gate = asyncio.Event()
+    faults = [scene.between.fault("/created", hold=gate) for _ in range(4)]
+    async with scene.dispatching(concurrency=4):
+        for fault in faults:
+            await fault.reached.wait()
+        assert scene.between.counts["created"] == 4
+        gate.set()
+        for n in range(12):
+            await scene.all_delivered(f"run{n}")
+    assert scene.between.counts["created"] == 12
+
+
+async def test_no_connection_is_held_across_http(scene: Scene) -> None:
+    """As many deliveries hang in HTTP as there are connections; the database still answers."""
+    for n in range(8):
+        await scene.launch(f"run{n}")
+    gate = asyncio.Event()
+    faults = [scene.between.fault("/created", hold=gate) for _ in range(8)]
+    async with scene.dispatching(concurrency=8):
+        for fault in faults:
+            await fault.reached.wait()
+        stats = scene.database._pool.get_stats()
+        assert stats["pool_size"] == stats["pool_available"]
+        gate.set()
+
+
+async def test_the_stored_token_is_never_used(scene: Scene) -> None:
+    attempt = await scene.start()
+    await scene.finish(attempt)
+    async with scene.dispatching():
+        await scene.all_delivered()
+    sent = [request.headers["authorization"] for request in scene.between.requests]
+    assert len(sent) >= 3
+    assert all("stored token" not in value for value in sent)
+
+
+async def test_a_long_delivery_goes_in_pieces_each_renewed_and_frozen(scene: Scene) -> None:
+    await scene.functions.set_setting("delivery_piece_max_events", 3)
+    await scene.start()
+    await scene.ingress("e1", count=8)
+    async with scene.dispatching():
+        await scene.all_delivered()
+    bodies = [r.json() for r in scene.between.requests if r.path.endswith("/events")]
+    assert [(b["chunk"], b["chunkCount"], len(b["events"])) for b in bodies] == [
+        *((1, 3, 3), (2, 3, 3), (3, 3, 2)),
+    ]
+    assert len({b["idempotencyKey"] for b in bodies}) == 1
+    assert (await scene.ledger())[2:] == ["sheet.row"] * 8
+
+
+async def test_started_carries_the_full_launch(scene: Scene) -> None:
+    await scene.start(input={"rows": [1, 2]})
+    async with scene.dispatching():
+        await scene.all_delivered()
+    [started] = [r.json() for r in scene.between.requests if r.path.endswith("/started")]
+    assert started["launch"]["input"] == {"rows": [1, 2]}
+
+
+async def test_the_terminal_is_carried_through_by_continuation(scene: Scene) -> None:
+    attempt = await scene.start()
+    await scene.progress("p1")
+    await scene.finish(attempt)
+    async with scene.dispatching():
+        await scene.all_delivered()
+    owners = {report.event_ids: report for report in scene.reports}
+    assert len(owners) == len(scene.reports) == 3
+    deliveries = await scene.rows("select distinct lease_owner from counterfoil.deliveries")
+    assert len(deliveries) == 1
+
+
+async def test_reports_say_where_the_time_went(scene: Scene) -> None:
+    await scene.launch()
+    async with scene.dispatching():
+        await scene.all_delivered()
+    [report] = scene.reports
+    assert report.outcome == "delivered"
+    assert report.events == report.pieces == 1
+    assert {"authority", "append", "acknowledge"} <= report.milliseconds.keys()
+    assert "stored token" not in str(report.to_log())
+
+
+async def test_a_failing_observer_fails_no_delivery(scene: Scene) -> None:
+    def observer(report: DeliveryReport) -> None:
+        raise ZeroDivisionError
+
+    await scene.launch()
+    async with scene.dispatching(observer=observer):
+        await scene.all_delivered()
+    assert await scene.ledger() == ["run.created"]
+
+
+async def test_facts_without_ledger_events_are_acknowledged_without_http(scene: Scene) -> None:
+    await scene.start()
+    async with scene.dispatching():
+        await scene.all_delivered()
+        before = len(scene.between.requests)
+        await scene.append("w1", "run.waiting", {"kind": "detached_runner"})
+        await scene.all_delivered()
+    assert len(scene.between.requests) == before
+    assert await scene.functions.delivery_status(ORG, "run", "w1") == "delivered"
+
+
+@pytest.mark.parametrize("listen", [True, False])
+async def test_it_wakes_by_notification_or_by_polling(scene: Scene, listen: bool) -> None:
+    async with scene.dispatching(listen=listen, poll_seconds=30.0 if listen else 0.1):
+        if listen:
+            await scene.eventually(
+                lambda: scene.rows("select * from counterfoil.listeners where queue = 'lifecycle'"),
+                len,
+            )
+        await scene.launch()
+        await scene.all_delivered()
