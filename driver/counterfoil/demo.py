@@ -37,6 +37,11 @@ PATIENCE_SECONDS = 180.0
 LEASE_SECONDS = 5
 KILL_AFTER = 0.35
 """Part of the runs that has ended when a worker is killed."""
+ENOUGH_STEPS = 3
+"""Steps of unfinished runs that the worker to be killed has done, so that there is something to
+take over."""
+LATE = 0.95
+"""Part of the runs after which any worker will do."""
 _PAUSE = 0.1
 _PLAYS_AT_ONCE = 4
 
@@ -188,7 +193,7 @@ class Demo:
                 if progress.closed == total:
                     break
                 if self.killing is None and progress.ended >= total * KILL_AFTER:
-                    self._kill_one(stack, connection, late=progress.ended >= total * 0.8)
+                    self._kill_one(stack, connection, late=progress.ended >= total * LATE)
                 stack.check()
                 if time.monotonic() > deadline:
                     logs = "\n".join(f"{m.name}: {m.last_lines(2)}" for m in stack.members.values())
@@ -199,12 +204,13 @@ class Demo:
         """Kill the worker that has the most to lose, if there is one with something to lose."""
         workers = [name for name in stack.members if name.startswith("worker")]
         found = self._at_work(connection, workers)
-        if not found:
+        if not found or (found[0].steps < ENOUGH_STEPS and not late):
             return
         victim = found[0].worker
         # It may end its run between a look and a blow: so it is held still for the look.
         stack.freeze(victim)
-        if not late and not any(held.steps for held in self._at_work(connection, [victim])):
+        held = self._at_work(connection, [victim])
+        if not held or (held[0].steps < ENOUGH_STEPS and not late):
             stack.thaw(victim)
             return
         stack.kill(victim)
