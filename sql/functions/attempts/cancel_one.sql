@@ -33,28 +33,30 @@ begin
         return;
     end if;
 
+    v_attempt := counterfoil.hold_open_attempt(p_org_id, p_run_id);
+    if v_run.status = 'waiting' and v_attempt.runner_terminal_status in ('completed', 'failed') then
+        -- Parked behind a runner that had ended before anybody thought of cancelling.
+        outcome := 'already_ended';
+        status := counterfoil.end_by_runner(v_run, v_shards, v_attempt, v_attempt.runner_terminal, null, v_now)
+            ->> 'runStatus';
+        return;
+    end if;
+
     if v_run.cancel_requested_at is null then
         update counterfoil.runs as r
         set
             cancel_requested_at = v_now,
             cancel_reason = p_reason,
             cancel_deadline_at = case when r.status = 'running' then v_now + make_interval(secs => v_grace) end
-        where r.org_id = p_org_id and r.run_id = p_run_id;
-        v_run.cancel_reason := p_reason;
+        where r.org_id = p_org_id and r.run_id = p_run_id
+        returning r.* into v_run;
     end if;
     if v_run.status = 'running' then
         outcome := 'requested';
         return;
     end if;
 
-    v_attempt := counterfoil.hold_open_attempt(p_org_id, p_run_id);
-    if v_attempt.runner_terminal_status in ('completed', 'failed') then
-        -- Parked behind a runner that had ended before anybody thought of cancelling.
-        outcome := 'already_ended';
-        status := counterfoil.end_by_runner(v_run, v_shards, v_attempt, v_attempt.runner_terminal, null, v_now)
-            ->> 'runStatus';
-        return;
-    elsif v_attempt.attempt is not null then
+    if v_attempt.attempt is not null then
         perform counterfoil.end_attempt(v_attempt, 'cancelled', null, null, null, null, v_now);
     end if;
     perform counterfoil.cancel_now(v_run, v_shards, v_now);
