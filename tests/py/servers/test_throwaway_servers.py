@@ -13,7 +13,12 @@ import psycopg
 import pytest
 
 from tests.servers.databases import Connect, create_database, drop_database
-from tests.servers.throwaway import MissingServerError, ThrowawayServer, find_installation
+from tests.servers.throwaway import (
+    Installation,
+    MissingServerError,
+    ThrowawayServer,
+    find_installation,
+)
 
 
 def test_a_database_starts_empty_and_is_its_own(database: str, admin_dsn: str) -> None:
@@ -81,3 +86,18 @@ def _ends(pid: int) -> bool:
         return bool(select.select([handle], [], [], 30)[0])
     finally:
         os.close(handle)
+
+
+def test_a_server_starts_from_a_checkout_that_its_account_cannot_enter(tmp_path: Path) -> None:
+    installation = find_installation("embedded")
+    package = installation.bin_dir.parents[1]
+    closed = tmp_path / "closed"
+    closed.mkdir(mode=0o700)
+    shutil.copytree(package, closed / package.name, symlinks=True)
+    libraries = package.with_name(f"{package.name}.libs")
+    shutil.copytree(libraries, closed / libraries.name, symlinks=True)
+    root = closed / package.name / installation.bin_dir.parent.name
+    server = ThrowawayServer()
+    server.installation = Installation(root / "bin", root / "lib", installation.major)
+    with server, psycopg.connect(server.dsn()) as connection:
+        assert connection.execute("select 1").fetchone() == (1,)
