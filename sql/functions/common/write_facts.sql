@@ -8,10 +8,10 @@
 
 create or replace function counterfoil.write_facts(
     p_org_id text,
-    p_run_ids text [],
-    p_event_ids text [],
-    p_event_types text [],
-    p_payloads jsonb [],
+    p_run_ids text[],
+    p_event_ids text[],
+    p_event_types text[],
+    p_payloads jsonb[],
     p_now timestamptz
 )
 returns table (ordinal bigint, seq bigint)
@@ -28,9 +28,9 @@ set enable_hashjoin = off
 set enable_mergejoin = off
 as $function$
 declare
-    v_ordinals bigint [];
-    v_seqs bigint [];
-    v_filled text [];
+    v_ordinals bigint[];
+    v_seqs bigint[];
+    v_filled text[];
 begin
     with numbered as materialized (
         select
@@ -117,7 +117,7 @@ begin
 end
 $function$;
 
-comment on function counterfoil.write_facts(text, text [], text [], text [], jsonb [], timestamptz) is
+comment on function counterfoil.write_facts(text, text[], text[], text[], jsonb[], timestamptz) is
 'Writes facts (parallel arrays, in order) for runs of one org whose row locks the caller holds: outbox rows numbered from each run''s counter, the counters, the lanes, and a wake-up. Returns each fact''s ordinal (from 1) and seq. Private.';
 
-revoke all on function counterfoil.write_facts(text, text [], text [], text [], jsonb [], timestamptz) from public;
+revoke all on function counterfoil.write_facts(text, text[], text[], text[], jsonb[], timestamptz) from public;

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 from pathlib import Path
 
@@ -52,8 +51,7 @@ def test_an_outcome_fails_when_anything_failed() -> None:
     assert "FAILED" in Outcome("x", 3, 1, 1.0).line()
 
 
-@pytest.mark.skipif(shutil.which("pg_prove") is None, reason="pg_prove is not installed")
-def test_files_that_run_at_once_have_databases_of_their_own(database: str, tmp_path: Path) -> None:
+def test_files_that_run_at_once_have_databases_of_their_own(tmp_path: Path) -> None:
     # The wrapper around psql gives the second caller the second database while the first is open.
     wrapper = ROOT / "tests/suite/psql-of-pool"
     folder = tmp_path / "bin"
