@@ -29,6 +29,7 @@ from counterfoil.embedded_account import EmbeddedServerError
 from counterfoil.embedded_place import (
     Place,
     find_place,
+    in_use,
     locked,
     make_home,
     make_place,
@@ -176,7 +177,8 @@ class EmbeddedServer:
         return place
 
     def _is_ready(self, place: Place) -> bool:
-        command = [str(self.bin_dir / "pg_isready"), "--quiet", "--timeout=3"]
+        patience = max(1, min(3, int(self.timeout)))
+        command = [str(self.bin_dir / "pg_isready"), "--quiet", f"--timeout={patience}"]
         command += [f"--host={place.socket_dir}", f"--port={PORT}"]
         command += [f"--username={OWNER}", f"--dbname={OWNER}"]
         answer = subprocess.run(  # noqa: S603 - a program of the wheel, a path of ours
@@ -212,10 +214,10 @@ class EmbeddedServer:
                 embedded_process.end_orphans(place.data, place.account, deadline)
                 embedded_setup.write_configuration(place, self.settings)
                 log_start = _turn_log(place.log)
-                launched = self._launch(place, programs)
+                launched = self._launch(place, programs, deadline)
             time.sleep(_PAUSE)
 
-    def _launch(self, place: Place, programs: Path) -> int:
+    def _launch(self, place: Place, programs: Path, deadline: float) -> int:
         environment = {}
         stale = embedded_process.stale_pid(place.data, place.account)
         if stale is not None:
@@ -224,9 +226,12 @@ class EmbeddedServer:
             # stranger too. This variable names a number that it must not be misled by.
             environment["PG_GRANDPARENT_PID"] = str(stale)
         command = embedded_setup.server_command(place, programs)
-        answer = place.account.run(
-            ["/bin/sh", "-c", _LAUNCH, "sh", place.log, *command], environment=environment
-        )
+        with in_use(place, max(0.0, deadline - time.monotonic())) as lock:
+            answer = place.account.run(
+                ["/bin/sh", "-c", _LAUNCH, "sh", place.log, *command],
+                environment=environment,
+                pass_fds=[lock],
+            )
         if answer.returncode != 0 or not answer.stdout.strip().isdigit():
             raise EmbeddedServerError(
                 f"the server could not be launched ({answer.stderr.strip() or 'no answer'})",

@@ -54,6 +54,7 @@ class Account:
         stdin: str = "",
         environment: Mapping[str, str] | None = None,
         timeout: float = 120.0,
+        pass_fds: Sequence[int] = (),
     ) -> subprocess.CompletedProcess[str]:
         """Run a program as this account to its end; stdout and stderr come back as text.
 
@@ -71,6 +72,7 @@ class Account:
                 cwd="/",  # the caller's folder may be closed to this account
                 env={**_CLEAN_ENVIRONMENT, **(environment or {})},
                 umask=0o077,
+                pass_fds=pass_fds,
                 start_new_session=True,
                 user=self.uid if self.foreign else None,
                 group=self.gid if self.foreign else None,

@@ -2,6 +2,7 @@
 
     <home>/lock                 held while somebody starts or stops the server
     <home>/server               the place: a folder, or (root only) a link to one elsewhere
+      in-use                    locked by every process of the server for as long as it lives
       data/   0700              the data folder, of the server's account
       run/    0700              the socket, of that account (a link when its path is too long)
       log/    0700              the server's log, of that account
@@ -68,9 +69,34 @@ def locked(home: Path, timeout: float) -> Iterator[None]:
     Raises EmbeddedServerError when the lock isn't free within `timeout` s.
     """
     _require_own(home)
-    path = home / "lock"
-    flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
-    handle = os.open(path, flags, 0o600)
+    with _flock(
+        home / "lock",
+        timeout,
+        f"another process has been starting or stopping this server for {timeout:g} s",
+        "Wait for it, or find it with fuser or lsof and end it.",
+    ):
+        yield
+
+
+@contextmanager
+def in_use(place: Place, timeout: float) -> Iterator[int]:
+    """An open lock for a server to inherit: it stays taken until the last of its processes ends.
+
+    So even a process that can't be seen from here (another container on the same disk) keeps a
+    second server away. Raises EmbeddedServerError when it isn't free within `timeout` s.
+    """
+    with _flock(
+        place.root / "in-use",
+        timeout,
+        "processes of an earlier server still use its data, and can't be seen from here",
+        "Find them with fuser or lsof (another container?) and end them (kill, not kill -9).",
+    ) as handle:
+        yield handle
+
+
+@contextmanager
+def _flock(path: Path, timeout: float, problem: str, remedy: str) -> Iterator[int]:
+    handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     try:
         deadline = time.monotonic() + timeout
         while True:
@@ -79,14 +105,9 @@ def locked(home: Path, timeout: float) -> Iterator[None]:
                 break
             except BlockingIOError:
                 if time.monotonic() > deadline:
-                    raise EmbeddedServerError(
-                        f"another process has been starting or stopping this server for "
-                        f"{timeout:g} s",
-                        path,
-                        "Wait for it, or find it with fuser or lsof and end it.",
-                    ) from None
+                    raise EmbeddedServerError(problem, path, remedy) from None
                 time.sleep(0.02)
-        yield
+        yield handle
     finally:
         os.close(handle)
 
@@ -188,7 +209,9 @@ def _make_outside(home: Path) -> Path:
     """A place elsewhere, because the server's account can't reach the home folder of root."""
     state = Path(os.environ.get(STATE_VARIABLE) or _STATE)
     try:
-        state.mkdir(mode=0o711, parents=True, exist_ok=True)
+        if not state.exists():
+            state.mkdir(mode=0o700, parents=True)
+            state.chmod(0o711)
         _require_own(state)
         # The name tells people whose it is; the random part keeps it from being foreseen.
         root = state / f"{home.parent.name[:20] or 'root'}-{secrets.token_hex(4)}"

