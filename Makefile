@@ -81,7 +81,7 @@ pgtap: packages $(ENV) $(CONTAINER) ## the functions' tests, in SQL
 isolation: packages $(ENV) $(CONTAINER) ## what concurrent sessions may and may not see
 	@$(BIN)/python -m tests.suite isolation --only $(T)
 
-pytest: packages $(ENV) $(CONTAINER) ## driver, gateway, faults, properties
+pytest: packages $(ENV) $(PGSPOT) $(CONTAINER) ## driver, gateway, faults, properties
 	@$(BIN)/python -m tests.suite pytest --only $(T)
 
 bench: $(ENV) $(CONTAINER) ## the measurements behind docs/benchmarks.md

@@ -54,18 +54,22 @@ def pgspot() -> list[str]:
 
     The others are plain SQL to be inlined into callers that do (lint.house sees to that).
     """
-    pinned = [str(path) for path in sorted(SQL.glob("functions/*/*.sql")) if _pins(path)]
+    return pgspot_says([path for path in sorted(SQL.glob("functions/*/*.sql")) if _pins(path)])
+
+
+def pgspot_says(paths: Sequence[Path]) -> list[str]:
+    """What pgspot objects to in these files."""
     ran = subprocess.run(
         # PS002: nobody but the installer may create in the schema, so nothing can be foisted on
         # `create or replace`.
-        [".venv-pgspot/bin/python", "lint/pgspot_run.py", "--ignore", "PS002", *pinned],
+        [".venv-pgspot/bin/python", "lint/pgspot_run.py", "--ignore", "PS002", *paths],
         cwd=ROOT,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
     )
     # A paragraph for each file: its name, what was found, a count.
-    paragraphs = ran.stdout.replace("\nsql/", "\n\0sql/").split("\0")
+    paragraphs = re.split(r"\n(?=\S+\.sql: )", ran.stdout)
     said = [part.strip() for part in paragraphs if _OBJECTION.search(part)]
     return said if said or ran.returncode == 0 else [ran.stdout]
 

@@ -14,7 +14,11 @@ inner join pg_catalog.pg_language as l on l.oid = p.prolang
 cross join lateral plpgsql_check_function_tb(
     p.oid, fatal_errors => false, all_warnings => true
 ) as c
-where p.pronamespace = %s::regnamespace and l.lanname = 'plpgsql'
+where
+    p.pronamespace = %s::regnamespace
+    and l.lanname = 'plpgsql'
+    -- To raise is an effect: were these helpers immutable, a planner might raise ahead of time.
+    and not (c.level = 'performance' and p.proname ~ '^raise_')
 order by 1, 2
 """
 _COUNT = """

@@ -165,7 +165,6 @@ class ThrowawayServer:
                 settings["extension_control_path"] = f"$system:{prefix}"
         if self.installation.has_plpgsql_check:
             settings["shared_preload_libraries"] = "plpgsql_check"
-            settings["plpgsql_check.mode"] = "disabled"
         options = [part for name, value in settings.items() for part in ("-c", f"{name}={value}")]
         self._process = self._popen(
             [str(bin_dir / "postgres"), "-D", str(folder / "data"), *options],
