@@ -88,7 +88,8 @@ class Settings:
     token_authority: str = "local_mint"  # noqa: S105 (a choice, not a secret)
     """local_mint (this process holds a signing key) or gateway (it asks for tokens)."""
     signing_keys: tuple[tuple[str, Secret], ...] = ()
-    """Key ids and secrets, `id:secret,id:secret`: the first signs, all verify."""
+    """Key ids and secrets, `id:secret,id:secret` (no comma in a secret): the first signs, all
+    verify."""
     internal_token: Secret = NO_SECRET
     """Bearer token of the gateway's internal endpoints."""
     previous_internal_token: Secret = NO_SECRET

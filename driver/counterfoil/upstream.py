@@ -182,16 +182,19 @@ class Upstream:
         return _judge(status, text, location, (bearer, bypass.token))
 
     def _refuse_private_literal(self, url: str) -> None:
-        # aiohttp asks no resolver about an address in numbers.
+        # aiohttp asks no resolver about an address in numbers, canonical or not.
         origin = origin_of(url)
+        host = origin[1]
         if self._allow_private or origin in self._trusted:
             return
-        try:
-            address = ipaddress.ip_address(origin[1])
-        except ValueError:
+        if ":" not in host and not host.replace(".", "").isdigit():
             return
-        if not is_public(address):
-            raise AddressRefusedError(origin[1]).as_receiver_error()
+        try:
+            public = is_public(ipaddress.ip_address(host.partition("%")[0]))
+        except ValueError:
+            public = False
+        if not public:
+            raise AddressRefusedError(host).as_receiver_error()
 
 
 class AddressRefusedError(OSError):

@@ -30,7 +30,7 @@ from counterfoil.settings import Secret, Settings
 from counterfoil.tokens import TokenSigner
 
 ORG = "org"
-KEY = ("k1", Secret("a signing key for tests, long enough"))
+KEY = ("k1", Secret("a signing key for tests that is long enough"))
 INTERNAL = Secret("an internal token for tests")
 PATIENCE = 20.0
 Found = TypeVar("Found")
@@ -154,9 +154,7 @@ async def serving(app: ASGIApp, settings: Settings) -> AsyncIterator[str]:
 class Scene:
     """Shorthands for what a test of deliveries does."""
 
-    def __init__(
-        self, dsn: str, database: Database, settings: Settings, between: Between
-    ) -> None:
+    def __init__(self, dsn: str, database: Database, settings: Settings, between: Between) -> None:
         self.dsn = dsn
         self.database = database
         self.functions = Functions(database)
@@ -288,12 +286,11 @@ class Scene:
     async def reported(self, outcome: str) -> DeliveryReport:
         """The first report of that outcome, once there is one."""
 
-        async def probe() -> DeliveryReport | None:
-            return next((r for r in self.reports if r.outcome == outcome), None)
+        async def probe() -> bool:
+            return any(report.outcome == outcome for report in self.reports)
 
-        found = await self.eventually(probe, lambda report: report)
-        assert found is not None
-        return found
+        await self.eventually(probe, bool)
+        return next(report for report in self.reports if report.outcome == outcome)
 
     def keys(self, endpoint: str = "events") -> list[str]:
         """Idempotency keys of the requests to a ledger endpoint, in order."""

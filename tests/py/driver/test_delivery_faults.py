@@ -161,7 +161,7 @@ async def test_a_base_url_that_changes_within_a_run_is_an_error(scene: Scene) ->
         await fault.reached.wait()
         await scene.rows(
             "update counterfoil.launches set dispatch_authority ="
-            " dispatch_authority || '{\"baseUrl\": \"http://127.0.0.1:1\"}'"
+            ' dispatch_authority || \'{"baseUrl": "http://127.0.0.1:1"}\''
         )
         gate.set()
         report = await scene.reported("blocked")

@@ -11,6 +11,7 @@ from counterfoil.deliveries import DeliveryReport
 from counterfoil.json_text import JsonText
 from tests.py.driver.scene import ORG, Scene
 
+
 async def test_a_run_arrives_whole_and_in_order(scene: Scene) -> None:
     attempt = await scene.start()
     await scene.progress("p1")

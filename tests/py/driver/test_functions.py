@@ -67,9 +67,7 @@ async def capture(name: str) -> Captured:
 @pytest.mark.parametrize("name", METHODS)
 async def test_the_statement_fits_the_schema(name: str, installed_template: str) -> None:
     captured = await capture(name)
-    with psycopg.connect(
-        installed_template, cursor_factory=psycopg.ClientCursor
-    ) as connection:
+    with psycopg.connect(installed_template, cursor_factory=psycopg.ClientCursor) as connection:
         statement = sql.SQL(captured.statement).format(schema=sql.Identifier("counterfoil"))
         # A view is checked and never run: names, types and columns must all be right.
         nothing = dict.fromkeys(captured.parameters)

@@ -1,0 +1,103 @@
+"""Draining a run through a named fact, with a budget, and without leaving a lease."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+
+import pytest
+
+from counterfoil.dispatcher import Dispatcher
+from tests.py.driver.scene import ORG, Scene
+
+
+@pytest.fixture
+async def dispatcher(scene: Scene) -> AsyncIterator[Dispatcher]:
+    """A dispatcher that only drains."""
+    found = scene.dispatcher()
+    yield found
+    await found.close()
+
+
+async def no_lease_is_left(scene: Scene) -> None:
+    for lane in await scene.lanes():
+        assert lane["lease_owner"] is None
+
+
+async def test_everything_up_to_the_target_is_delivered_and_nothing_after(
+    scene: Scene, dispatcher: Dispatcher
+) -> None:
+    await scene.start()
+    await scene.progress("p1")
+    await scene.ingress("target")
+    await scene.ingress("after")
+    result = await dispatcher.dispatch_through_event(ORG, "run", "target")
+    assert (result.delivered, result.blocked, result.attempted) == (True, False, 4)
+    assert result.acknowledged[-1] == "target"
+    assert (await scene.sources())[-1] == "target"
+    await no_lease_is_left(scene)
+
+
+async def test_the_budget_bounds_the_facts(scene: Scene, dispatcher: Dispatcher) -> None:
+    await scene.start()
+    for n in range(5):
+        await scene.progress(f"p{n}")
+    result = await dispatcher.dispatch_through_event(ORG, "run", "p4", max_facts=4)
+    assert (result.delivered, result.attempted) == (False, 4)
+    assert len(await scene.ledger()) == 4
+    await no_lease_is_left(scene)
+    again = await dispatcher.dispatch_through_event(ORG, "run", "p4")
+    assert again.delivered
+    assert again.attempted == 3
+
+
+async def test_a_failed_predecessor_ends_the_drain(scene: Scene, dispatcher: Dispatcher) -> None:
+    await scene.start()
+    await scene.progress("p1")
+    scene.between.fault("/started", status=500)
+    result = await dispatcher.dispatch_through_event(ORG, "run", "p1")
+    assert (result.delivered, result.blocked) == (False, False)
+    assert len(result.retrying_event_ids) == 1
+    assert scene.between.counts["started"] == 1
+    await no_lease_is_left(scene)
+
+
+async def test_a_blocked_predecessor_is_told(scene: Scene, dispatcher: Dispatcher) -> None:
+    await scene.start()
+    await scene.progress("p1")
+    scene.between.fault("/created", status=422, body=b'{"retryable": false}')
+    result = await dispatcher.dispatch_through_event(ORG, "run", "p1")
+    assert (result.delivered, result.blocked) == (False, True)
+    assert len(result.blocked_event_ids) == 1
+
+
+async def test_what_another_dispatcher_delivered_counts(
+    scene: Scene, dispatcher: Dispatcher
+) -> None:
+    await scene.start()
+    async with scene.dispatching():
+        await scene.all_delivered()
+    facts = await scene.rows("select event_id from counterfoil.outbox order by seq")
+    result = await dispatcher.dispatch_through_event(ORG, "run", facts[-1]["event_id"])
+    assert (result.delivered, result.attempted) == (True, 0)
+
+
+async def test_an_aborted_drain_leaves_no_lease(scene: Scene, dispatcher: Dispatcher) -> None:
+    await scene.start()
+    fault = scene.between.fault("/started", hold=asyncio.Event())
+    draining = asyncio.create_task(dispatcher.dispatch_through_event(ORG, "run", "p1"))
+    await fault.reached.wait()
+    draining.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await draining
+    [lane] = await scene.lanes()
+    assert (lane["lease_owner"], lane["failures"]) == (None, 0)
+
+
+async def test_an_unknown_target_delivers_what_there_is(
+    scene: Scene, dispatcher: Dispatcher
+) -> None:
+    await scene.start()
+    result = await dispatcher.dispatch_through_event(ORG, "run", "nothing")
+    assert (result.delivered, result.blocked, result.attempted) == (False, False, 2)

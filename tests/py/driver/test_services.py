@@ -1,0 +1,115 @@
+"""Gateway and dispatcher as processes: they drain on SIGTERM and stop hard on a second one."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+import urllib.request
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+
+from counterfoil.stack import free_port
+from tests.py.driver.scene import INTERNAL, KEY, PATIENCE, Scene
+
+
+@asynccontextmanager
+async def process(
+    scene: Scene, service: str, **changes: str
+) -> AsyncIterator[asyncio.subprocess.Process]:
+    environment = {
+        "COUNTERFOIL_DSN": scene.dsn,
+        "COUNTERFOIL_BASE_URL": scene.settings.base_url,
+        "COUNTERFOIL_SIGNING_KEYS": f"{KEY[0]}:{KEY[1].reveal()}",
+        "COUNTERFOIL_INTERNAL_TOKEN": INTERNAL.reveal(),
+        "COUNTERFOIL_CONCURRENCY": "2",
+        **{f"COUNTERFOIL_{name.upper()}": value for name, value in changes.items()},
+    }
+    code = (
+        "from counterfoil.services import run_dispatcher, run_gateway\n"
+        "from counterfoil.settings import Settings\n"
+        f"run_{service}(Settings.load())\n"
+    )
+    running = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-c", code), env=os.environ | environment
+    )
+    try:
+        yield running
+    finally:
+        if running.returncode is None:
+            running.kill()
+            await running.wait()
+
+
+async def ended(running: asyncio.subprocess.Process) -> int:
+    async with asyncio.timeout(PATIENCE):
+        return await running.wait()
+
+
+async def test_sigterm_drains_a_dispatcher(scene: Scene) -> None:
+    attempt = await scene.start()
+    await scene.finish(attempt)
+    gate = asyncio.Event()
+    fault = scene.between.fault("/created", hold=gate)
+    async with process(scene, "dispatcher") as running:
+        await asyncio.wait_for(fault.reached.wait(), PATIENCE)
+        running.send_signal(signal.SIGTERM)
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(running.wait(), 0.5)
+        gate.set()
+        assert await ended(running) == 0
+    assert await scene.ledger() == ["run.created"]
+    [lane] = await scene.lanes()
+    assert (lane["lease_owner"], lane["failures"]) == (None, 0)
+
+
+async def test_a_second_sigterm_stops_at_once_and_nothing_is_lost(scene: Scene) -> None:
+    await scene.launch()
+    fault = scene.between.fault("/created", hold=asyncio.Event())
+    async with process(scene, "dispatcher") as running:
+        await asyncio.wait_for(fault.reached.wait(), PATIENCE)
+        running.send_signal(signal.SIGTERM)
+        await asyncio.sleep(0.2)
+        running.send_signal(signal.SIGTERM)
+        assert await ended(running) == 128 + signal.SIGTERM
+    await scene.expire_leases()
+    async with scene.dispatching():
+        await scene.all_delivered()
+    assert await scene.ledger() == ["run.created"]
+
+
+async def test_a_killed_dispatcher_loses_nothing(scene: Scene) -> None:
+    attempt = await scene.start()
+    await scene.progress("p1")
+    await scene.finish(attempt)
+    fault = scene.between.fault("/events", drop_reply=True)
+    fault.hold = gate = asyncio.Event()
+    async with process(scene, "dispatcher") as running:
+        await asyncio.wait_for(fault.reached.wait(), PATIENCE)
+        running.kill()
+        await ended(running)
+    gate.set()
+    await scene.expire_leases()
+    async with scene.dispatching():
+        await scene.all_delivered()
+    assert await scene.ledger() == ["run.created", "run.started", "run.progress", "run.completed"]
+    assert len(set(scene.keys())) == 1
+
+
+async def test_sigterm_ends_a_gateway(scene: Scene) -> None:
+    port = free_port()
+    async with process(scene, "gateway", port=str(port)) as running:
+
+        def ready() -> bool:
+            try:
+                with urllib.request.urlopen(f"http://127.0.0.1:{port}/readyz", timeout=2) as reply:
+                    return bool(reply.status == 200)
+            except OSError:
+                return False
+
+        await scene.eventually(lambda: asyncio.to_thread(ready), bool)
+        running.send_signal(signal.SIGTERM)
+        assert await ended(running) == 0
