@@ -16,6 +16,7 @@ strict
 security invoker
 set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_generic_plan
+set jit = off
 as $function$
 begin
     if p_queued = 0 and p_active = 0 then

@@ -15,6 +15,7 @@ strict
 security invoker
 set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_generic_plan
+set jit = off
 as $function$
 begin
     delete from counterfoil.concurrency_keys as k

@@ -15,6 +15,7 @@ strict
 security invoker
 set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_generic_plan
+set jit = off
 as $function$
 declare
     -- A connection keeps to its own row, so that few meet.

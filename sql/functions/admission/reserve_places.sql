@@ -19,6 +19,7 @@ called on null input
 security invoker
 set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_generic_plan
+set jit = off
 as $function$
 declare
     -- One admission too many between looking and locking must not be likely.

@@ -17,6 +17,7 @@ called on null input
 security invoker
 set search_path = pg_catalog, pg_temp
 set enable_nestloop = off
+set jit = off
 as $function$
     select array_agg(m.run_id is not null order by w.ordinal)
     from unnest(p_org_ids, p_run_ids) with ordinality as w (org_id, run_id, ordinal)

@@ -18,6 +18,7 @@ set plan_cache_mode = force_generic_plan
 set enable_seqscan = off
 set enable_bitmapscan = off
 set enable_sort = off
+set jit = off
 as $function$
 declare
     v_lane text := coalesce(p_release_lane, 'default');

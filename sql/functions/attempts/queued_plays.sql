@@ -17,6 +17,7 @@ set plan_cache_mode = force_generic_plan
 set enable_seqscan = off
 set enable_bitmapscan = off
 set enable_sort = off
+set jit = off
 as $function$
 declare
     v_plays text[] := array[]::text[];

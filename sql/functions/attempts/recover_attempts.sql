@@ -18,6 +18,7 @@ set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_generic_plan
 set enable_seqscan = off
 set enable_bitmapscan = off
+set jit = off
 as $function$
 declare
     v_lane text := coalesce(p_release_lane, 'default');

@@ -16,6 +16,7 @@ called on null input
 security invoker
 set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_generic_plan
+set jit = off
 as $function$
 begin
     insert into counterfoil.run_queue (

@@ -31,6 +31,7 @@ set enable_seqscan = off
 set enable_bitmapscan = off
 set enable_hashjoin = off
 set enable_mergejoin = off
+set jit = off
 as $function$
 declare
     v_now timestamptz := clock_timestamp();

@@ -27,6 +27,7 @@ called on null input
 security definer
 set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_generic_plan
+set jit = off
 as $function$
 declare
     v_event_name text := coalesce(p_event_name, '');
