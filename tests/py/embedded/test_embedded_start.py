@@ -13,6 +13,9 @@ from counterfoil.embedded import EmbeddedServer, EmbeddedServerError
 from counterfoil.embedded_process import cluster_name
 from tests.py.embedded.callers import Caller, executes, run_all
 
+# What does not depend on the account is shown for one.
+whoever = pytest.mark.parametrize("bare", ["ordinary"], indirect=True)
+
 
 def one(dsn: str, query: str) -> object:
     with psycopg.connect(dsn) as connection:
@@ -83,6 +86,7 @@ def test_no_network_port(caller: Caller) -> None:
     caller.run(work)
 
 
+@whoever
 def test_durability_cannot_be_switched_off(caller: Caller) -> None:
     def work() -> None:
         server = caller.server().ensure()
@@ -101,6 +105,7 @@ def test_durability_cannot_be_switched_off(caller: Caller) -> None:
     caller.run(work)
 
 
+@whoever
 def test_settings_apply_and_last(caller: Caller) -> None:
     value = 'it\'s a \\ "test"'
 
@@ -120,6 +125,7 @@ def test_settings_apply_and_last(caller: Caller) -> None:
     caller.run(work)
 
 
+@whoever
 def test_a_running_server_is_not_shared_under_other_settings(caller: Caller) -> None:
     def work() -> None:
         caller.server(settings={"max_connections": 23}).start()
@@ -139,6 +145,7 @@ def test_a_malformed_setting_is_refused_at_once(settings: dict[str, object]) -> 
         EmbeddedServer(Path("/nonexistent"), settings=settings)  # type: ignore[arg-type]
 
 
+@whoever
 def test_a_server_that_will_not_start_says_why(caller: Caller) -> None:
     def work() -> None:
         broken = caller.server(settings={"shared_preload_libraries": "no_such_library"})
@@ -191,6 +198,7 @@ def test_a_socket_folder_that_was_cleaned_away_is_made_again(caller: Caller) -> 
     caller.run(work)
 
 
+@whoever
 def test_the_block_stops_what_it_started_and_only_that(caller: Caller) -> None:
     def work() -> None:
         with caller.server() as server:
@@ -203,6 +211,7 @@ def test_the_block_stops_what_it_started_and_only_that(caller: Caller) -> None:
     caller.run(work)
 
 
+@whoever
 def test_default_home(caller: Caller, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(caller.base)
     assert EmbeddedServer.default().home == caller.base / ".counterfoil"
@@ -224,6 +233,7 @@ def test_before_the_first_start_there_is_nothing(bare: Caller) -> None:
     bare.run(work)
 
 
+@whoever
 def test_client_programs_reach_it(caller: Caller) -> None:
     def work() -> None:
         server = caller.server().ensure()
@@ -233,6 +243,7 @@ def test_client_programs_reach_it(caller: Caller) -> None:
     caller.run(work)
 
 
+@whoever
 def test_the_log_keeps_no_row_and_no_statement(caller: Caller) -> None:
     def work() -> None:
         server = caller.server().ensure()
@@ -247,6 +258,7 @@ def test_the_log_keeps_no_row_and_no_statement(caller: Caller) -> None:
     caller.run(work)
 
 
+@whoever
 def test_every_process_carries_the_name_of_its_cluster(caller: Caller) -> None:
     def work() -> None:
         server = caller.server().ensure()
