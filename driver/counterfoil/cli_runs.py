@@ -95,7 +95,9 @@ def launch(
     except CounterfoilError as error:
         if error.retryable:
             raise
-        raise RowsError([fault_of(error, rows, input_file), "nothing was launched"]) from None
+        raise RowsError(
+            [fault_of(error, launches, rows, input_file), "nothing was launched"]
+        ) from None
     new = sum(1 for answer in admitted if answer.outcome == "admitted")
     known = len(admitted) - new
     out.print(f"{new} launched" + (f", {known} known already" if known else ""))

@@ -95,16 +95,15 @@ def worker(
     except LoadError as error:
         raise CliError(str(error)) from None
     try:
-        if dsn or schema or config:
-            found.configure(settings_of(dsn, schema, config))
         found.configure(
-            found.settings,
+            settings_of(dsn, schema, config) if dsn or schema or config else None,
             name=name,
             concurrency=concurrency,
             lease_seconds=lease_seconds,
             drain_seconds=drain_seconds,
             release_lane=release_lane,
         )
+        _ = found.options  # what the settings say may be out of range too
     except ValueError as error:
         raise CliError(str(error)) from None
     found.run()
@@ -150,9 +149,12 @@ def _start_all(stack: Stack, settings: Settings, programs: list[str]) -> None:
     stack.start("gateway", "gateway")
     stack.wait_for_url(f"http://{settings.host}:{settings.port}/readyz")
     stack.start("dispatcher", "dispatch")
-    for number, program in enumerate(programs, 1):
-        stack.start(f"worker-{number}", "worker", program)
-    stack.check()
+    workers = {f"worker-{number}": program for number, program in enumerate(programs, 1)}
+    for name, program in workers.items():
+        stack.start(name, "worker", program)
+    stack.wait_for_message("dispatcher", "dispatching")
+    for name in workers:
+        stack.wait_for_message(name, "worker started")
 
 
 def _folder() -> Path:

@@ -51,6 +51,16 @@ class WorkerOptions:
     drain_seconds: float = 20.0
     listen: bool = True
 
+    def __post_init__(self) -> None:
+        if self.concurrency < 1:
+            raise ValueError("concurrency is at least 1")
+        if not 5 <= self.lease_seconds <= 300:
+            raise ValueError("lease_seconds is 5 to 300")
+        if self.drain_seconds < 0:
+            raise ValueError("drain_seconds is 0 or more")
+        if self.poll_seconds <= 0 or self.recover_seconds <= 0:
+            raise ValueError("poll_seconds and recover_seconds are more than 0")
+
 
 @dataclass(eq=False)
 class _Executing:

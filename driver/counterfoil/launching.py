@@ -232,12 +232,16 @@ async def admit_all(dsn: str, schema: str, launches: Sequence[dict[str, Any]]) -
     return admitted
 
 
-def fault_of(error: CounterfoilError, rows: Sequence[Row], path: Path) -> str:
+def fault_of(
+    error: CounterfoilError, launches: Sequence[Mapping[str, Any]], rows: Sequence[Row], path: Path
+) -> str:
     """What the database refused, with the line of the row that it is about where it says one."""
-    named = _NAMED_LAUNCH.search(error.reason) or _NAMED_LAUNCH.search(error.message)
     said = error.message + (f" ({error.hint})" if error.hint else "")
-    if named is None:
-        return said
-    notes = getattr(error, "__notes__", ["0"])
-    row = rows[int(notes[-1]) + int(named.group(1))]
-    return f"{path}:{row.line}: {said}"
+    named = _NAMED_LAUNCH.search(error.reason) or _NAMED_LAUNCH.search(error.message)
+    if named is not None:
+        notes = getattr(error, "__notes__", ["0"])
+        return f"{path}:{rows[int(notes[-1]) + int(named.group(1))].line}: {said}"
+    for launch, row in zip(launches, rows, strict=True):
+        if f"Run {launch['runId']} " in error.message:
+            return f"{path}:{row.line}: {said}"
+    return said

@@ -44,6 +44,8 @@ class Member:
     name: str
     process: subprocess.Popen[bytes]
     log: Path
+    log_start: int = 0
+    """Where in the file this process's lines begin."""
 
     @property
     def is_alive(self) -> bool:
@@ -52,8 +54,11 @@ class Member:
 
     def last_lines(self, count: int = 5) -> str:
         """The end of its log."""
-        lines = self.log.read_text(encoding="utf-8", errors="replace").splitlines()
-        return "\n".join(lines[-count:]) or "(it logged nothing)"
+        return "\n".join(self.said().splitlines()[-count:]) or "(it logged nothing)"
+
+    def said(self) -> str:
+        """What it has logged."""
+        return self.log.read_bytes()[self.log_start :].decode("utf-8", "replace")
 
 
 @dataclass
@@ -70,6 +75,7 @@ class Stack:
         """Start ``counterfoil <arguments>``; it logs to ``<name>.log``."""
         self.folder.mkdir(parents=True, exist_ok=True)
         log = self.folder / f"{name}.log"
+        log_start = log.stat().st_size if log.exists() else 0
         with log.open("ab") as output:
             process = subprocess.Popen(  # noqa: S603 - this interpreter, arguments of ours
                 [sys.executable, "-m", "counterfoil", *arguments],
@@ -80,7 +86,7 @@ class Stack:
                 start_new_session=True,
                 preexec_fn=None if self.detached else _end_with_parent(),
             )
-        member = Member(name, process, log)
+        member = Member(name, process, log, log_start)
         self.members[name] = member
         return member
 
@@ -109,11 +115,19 @@ class Stack:
 
     def wait_for_url(self, url: str) -> None:
         """Return when ``url`` answers 200. Raises StackError when a member dies meanwhile."""
+        self._wait(lambda: _answers(url), f"no answer from {url}")
+
+    def wait_for_message(self, name: str, message: str) -> None:
+        """Return when the member has logged ``message``. Raises StackError when one dies."""
+        member = self.members[name]
+        self._wait(lambda: f'"message": "{message}"' in member.said(), f"{name} is not at work")
+
+    def _wait(self, condition: Callable[[], bool], otherwise: str) -> None:
         deadline = time.monotonic() + READY_SECONDS
-        while not _answers(url):
+        while not condition():
             self.check()
             if time.monotonic() > deadline:
-                raise StackError(f"no answer from {url} after {READY_SECONDS:g} s")
+                raise StackError(f"{otherwise} after {READY_SECONDS:g} s")
             time.sleep(_PAUSE)
 
     def stop(self) -> None:
@@ -170,9 +184,9 @@ def detached(folder: Path) -> dict[str, psutil.Process]:
 
 
 def stop_detached(folder: Path) -> Sequence[str]:
-    """End what `detach` left, workers first; the names of what was still running."""
-    found = detached(folder)
-    for process in reversed(found.values()):
+    """End what `detach` left; the names of what was still running, workers first."""
+    found = dict(reversed(detached(folder).items()))
+    for process in found.values():
         with contextlib.suppress(psutil.NoSuchProcess):
             process.send_signal(signal.SIGTERM)
     _, late = psutil.wait_procs(list(found.values()), timeout=STOP_SECONDS)

@@ -59,20 +59,18 @@ class Worker:
         drain_seconds: float | None = None,
         settings: Settings | None = None,
     ) -> None:
-        given = settings or Settings.load({"dsn": dsn, "schema": schema})
-        self.settings = given
         self.plays = Plays()
-        self.options = WorkerOptions(
-            name=name or given.worker_name or _own_name(),
-            release_lane=release_lane or given.release_lane,
-            concurrency=given.worker_concurrency if concurrency is None else concurrency,
-            lease_seconds=given.attempt_lease if lease_seconds is None else lease_seconds,
-            poll_seconds=given.poll_seconds,
-            recover_seconds=given.recover_seconds,
-            drain_seconds=given.drain_seconds if drain_seconds is None else drain_seconds,
-            listen=given.listen,
+        self._connection = {"dsn": dsn, "schema": schema}
+        self._settings = settings
+        self._own_name = _own_name()
+        self._chosen: dict[str, Any] = {}
+        self.configure(
+            name=name,
+            concurrency=concurrency,
+            lease_seconds=lease_seconds,
+            release_lane=release_lane,
+            drain_seconds=drain_seconds,
         )
-        self._check()
         self._lock = threading.Lock()
         self._engine: tuple[asyncio.AbstractEventLoop, Engine] | None = None
         self._stop_asked = False
@@ -89,15 +87,39 @@ class Worker:
 
         return register
 
-    def configure(self, settings: Settings, **options: Any) -> None:
-        """Other settings and options than the program's own, for whoever starts it.
+    def configure(self, settings: Settings | None = None, **options: Any) -> None:
+        """Other settings and options than before, for whoever starts the worker.
 
-        Options that are None stay as they are.
+        Options are those of the constructor; what is None stays as it is. Raises ValueError for
+        one that is out of range.
         """
-        self.settings = settings
-        given = {key: value for key, value in options.items() if value is not None}
-        self.options = replace(self.options, **given)
-        self._check()
+        if settings is not None:
+            self._settings = settings
+        self._chosen |= {key: value for key, value in options.items() if value is not None}
+        replace(WorkerOptions(name=self._own_name), **self._chosen)  # refuses what cannot be
+
+    @property
+    def settings(self) -> Settings:
+        """What the process was told; read from environment and file when first asked for."""
+        if self._settings is None:
+            self._settings = Settings.load(self._connection)
+        return self._settings
+
+    @property
+    def options(self) -> WorkerOptions:
+        """How the worker works: what was chosen for it, else its settings."""
+        given = self.settings
+        defaults = WorkerOptions(
+            name=given.worker_name or self._own_name,
+            release_lane=given.release_lane,
+            concurrency=given.worker_concurrency,
+            lease_seconds=given.attempt_lease,
+            poll_seconds=given.poll_seconds,
+            recover_seconds=given.recover_seconds,
+            drain_seconds=given.drain_seconds,
+            listen=given.listen,
+        )
+        return replace(defaults, **self._chosen)
 
     def run(self) -> None:
         """Work until SIGTERM or SIGINT, which drains; a second one stops the process at once."""
@@ -126,7 +148,7 @@ class Worker:
         """Work until `stop`, on the caller's event loop; leaves signals alone."""
         if not len(self.plays):
             raise ValueError("the worker has no play: register one with @worker.play(name)")
-        given = self.settings
+        given, options = self.settings, self.options
         dsn = given.dsn or await asyncio.to_thread(EmbeddedServer.default().ensure().dsn)
         database = Database(
             dsn,
@@ -134,24 +156,22 @@ class Worker:
             min_size=given.pool_min,
             max_size=given.pool_max,
             acquire_seconds=given.pool_timeout,
-            application_name=f"counterfoil worker {self.options.name}"[:63],
+            application_name=f"counterfoil worker {options.name}"[:63],
         )
         async with database:
-            engine = Engine(database, self.plays, self.options)
+            engine = Engine(database, self.plays, options)
             with self._lock:
                 self._engine = (asyncio.get_running_loop(), engine)
                 if self._stop_asked:
                     engine.stop()
-            log.info(
-                "worker started", extra={"worker": self.options.name, "plays": list(self.plays)}
-            )
+            log.info("worker started", extra={"worker": options.name, "plays": list(self.plays)})
             try:
                 await engine.run()
             finally:
                 with self._lock:
                     self._engine = None
                     self._stop_asked = False
-        log.info("worker stopped", extra={"worker": self.options.name})
+        log.info("worker stopped", extra={"worker": options.name})
 
     def stop(self) -> None:
         """Drain and end `run` or `serve`; from any thread, also before they have begun."""
@@ -161,15 +181,6 @@ class Worker:
         if running is not None:
             loop, engine = running
             loop.call_soon_threadsafe(engine.stop)
-
-    def _check(self) -> None:
-        options = self.options
-        if options.concurrency < 1:
-            raise ValueError("concurrency is at least 1")
-        if not 5 <= options.lease_seconds <= 300:
-            raise ValueError("lease_seconds is 5 to 300")
-        if options.drain_seconds < 0:
-            raise ValueError("drain_seconds is 0 or more")
 
 
 def _own_name() -> str:

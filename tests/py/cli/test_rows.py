@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from counterfoil.errors import InvalidArgumentError
+from counterfoil.errors import CounterfoilError, IdentityConflictError, InvalidArgumentError
 from counterfoil.launching import (
     LaunchPlan,
     Row,
@@ -133,13 +133,19 @@ def test_run_ids_come_from_a_field_where_one_is_named() -> None:
 
 
 def test_what_the_database_refuses_is_named_by_line() -> None:
+    rows = [Row(1, "x"), Row(4, "y")]
+    launches = launches_of(rows, PLAN, Path("f"))
+
+    def fault(error: CounterfoilError) -> str:
+        return fault_of(error, launches, rows, Path("f"))
+
     error = InvalidArgumentError(
         "priority is too high", reason="p_launches[1].priority", hint="0…9"
     )
-    rows = [Row(1, "x"), Row(4, "y")]
-    assert fault_of(error, rows, Path("f")) == "f:4: priority is too high (0…9)"
-    other = InvalidArgumentError("no", reason="p_launches", hint="")
-    assert fault_of(other, rows, Path("f")) == "no"
+    assert fault(error) == "f:4: priority is too high (0…9)"
+    conflict = IdentityConflictError("Run b-4 exists with another launch.", reason="input")
+    assert fault(conflict) == "f:4: Run b-4 exists with another launch."
+    assert fault(InvalidArgumentError("no", reason="p_launches")) == "no"
 
 
 def test_batches_have_names_of_their_own() -> None:

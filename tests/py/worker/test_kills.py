@@ -85,21 +85,11 @@ class Ship:
             await asyncio.to_thread(self.stack.wait_for_url, f"{self.base_url}/healthz")
             return
         if role == "dispatcher":
-            member = self.stack.start(name, "dispatch")
-
-            async def dispatching() -> bool:
-                self.stack.check()
-                return '"dispatching"' in await asyncio.to_thread(member.log.read_text)
-
-            await self.bench.eventually(dispatching, bool)
+            self.stack.start(name, "dispatch")
+            await asyncio.to_thread(self.stack.wait_for_message, name, "dispatching")
             return
         self.stack.start(name, "worker", str(self.program), "--name", name, "--concurrency", "3")
-        await self.bench.eventually(
-            lambda: self.bench.rows(
-                "select w.worker from counterfoil.workers as w where w.worker = %s", name
-            ),
-            lambda found: self.stack.check() or found,
-        )
+        await asyncio.to_thread(self.stack.wait_for_message, name, "worker started")
 
     async def kill(self, role: str) -> None:
         """Kill a member with SIGKILL, and let its leases have run out."""
