@@ -104,6 +104,8 @@ def worker(
             release_lane=release_lane,
         )
         _ = found.options  # what the settings say may be out of range too
+        if not len(found.plays):
+            raise CliError(f"{program}: its worker has no play; register one with @worker.play()")
     except ValueError as error:
         raise CliError(str(error)) from None
     found.run()

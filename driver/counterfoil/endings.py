@@ -46,8 +46,8 @@ async def end_attempt(session: Session, play: Future[Any]) -> None:
 
 async def give_back(session: Session) -> None:
     """Let another worker have the run at once; the play finds out at its next call."""
-    await _flush_or_forget(session)
     session.interrupt(WorkerStopping)
+    await session.flush_last()
     at = session.claimed
     await session.last_call(
         lambda: session.functions.release_attempt(at.org_id, at.run_id, at.attempt, at.lease_id)
@@ -80,7 +80,7 @@ async def _fail(session: Session, error: BaseException) -> None:
     # What an exception says may hold a payload: it goes to the database, not into the log.
     log.warning("play failed", extra=session.label | {"error": type(error).__qualname__})
     log.debug("play failed", extra=session.label, exc_info=error)
-    await _flush_or_forget(session)
+    await session.flush_last()
     answer = await session.last_call(
         lambda: session.functions.fail_attempt(
             at.org_id, at.run_id, at.attempt, at.lease_id, {"error": error_document(error)}
@@ -92,6 +92,7 @@ async def _fail(session: Session, error: BaseException) -> None:
 
 async def _acknowledge_cancel(session: Session) -> None:
     at = session.claimed
+    await session.flush_last()
     failure = {
         "error": {
             "message": "the run was cancelled",
@@ -106,13 +107,6 @@ async def _acknowledge_cancel(session: Session) -> None:
         )
     )
     log.info("run cancelled", extra=session.label)
-
-
-async def _flush_or_forget(session: Session) -> None:
-    try:
-        await session.flush()
-    except (Interrupted, psycopg.Error):
-        log.info("the last log lines were not sent", extra=session.label)
 
 
 def error_document(error: BaseException) -> dict[str, Any]:

@@ -19,7 +19,7 @@ import psycopg
 
 from counterfoil.database import Database
 from counterfoil.endings import end_attempt, give_back
-from counterfoil.errors import SchemaVersionError, is_transient
+from counterfoil.errors import LeaseLostError, SchemaVersionError, is_transient
 from counterfoil.execution import PlayLoop, in_thread
 from counterfoil.functions import ClaimedAttempt, Functions
 from counterfoil.interruptions import AttemptLost, RunCancelled
@@ -67,6 +67,19 @@ class _Executing:
     session: Session
     steps: Steps
     task: asyncio.Task[None]
+
+    async def renew_steps(self) -> None:
+        """Extend the leases of its long steps; one run's trouble is not another's."""
+        if not self.session.is_held:
+            return
+        try:
+            await self.steps.renew()
+        except LeaseLostError:
+            self.session.interrupt(AttemptLost)
+        except psycopg.Error as error:
+            log.warning(
+                "cannot renew steps", extra=self.session.label | {"error": type(error).__name__}
+            )
 
 
 class Engine:
@@ -225,7 +238,7 @@ class Engine:
 
     async def _beat(self) -> None:
         """Renew every lease in one call, and learn which are lost or to be cancelled."""
-        held = [e for e in self._executing if e.session.interruption is not AttemptLost]
+        held = [e for e in self._executing if e.session.is_held]
         if not held:
             return
         sent_at = time.monotonic()
@@ -249,7 +262,7 @@ class Engine:
             executing.session.renewed(sent_at)
             if answer.outcome == "cancel_requested":
                 executing.session.interrupt(RunCancelled)
-            await executing.steps.renew()
+        await asyncio.gather(*(executing.renew_steps() for executing in held))
 
     async def _recover(self) -> None:
         found = await self._functions.recover_attempts(RECOVERY_BATCH, self._options.release_lane)

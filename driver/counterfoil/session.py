@@ -17,7 +17,7 @@ import psycopg
 from counterfoil.errors import LeaseLostError, is_transient
 from counterfoil.functions import Functions
 from counterfoil.functions_runs import ClaimedAttempt
-from counterfoil.interruptions import AttemptLost, Interrupted
+from counterfoil.interruptions import AttemptLost, Interrupted, RunCancelled
 from counterfoil.outgoing import Outgoing
 
 log = logging.getLogger(__name__)
@@ -62,6 +62,11 @@ class Session:
     def interruption(self) -> type[Interrupted] | None:
         """Why the attempt is over for this process, or None while it is not."""
         return self._interruption
+
+    @property
+    def is_held(self) -> bool:
+        """Whether the lease is this process's as far as it knows, and still needed."""
+        return self._interruption in (None, RunCancelled) and not self.has_ended
 
     @property
     def label(self) -> dict[str, object]:
@@ -188,6 +193,18 @@ class Session:
             self._flush_timer = None
             while facts := self.outgoing.take():
                 await self.call(lambda facts=facts: self._append(facts))  # type: ignore[misc]
+
+    async def flush_last(self) -> None:
+        """As `flush`, but also after an interruption, and without complaint."""
+        async with self._sending:
+            while facts := self.outgoing.take():
+                try:
+                    await self.last_call(lambda facts=facts: self._append(facts))  # type: ignore[misc]
+                except psycopg.Error as error:
+                    log.warning(
+                        "what a play said was refused",
+                        extra=self.label | {"error": type(error).__name__},
+                    )
 
     async def _append(self, facts: list[dict[str, object]]) -> None:
         at = self.claimed
