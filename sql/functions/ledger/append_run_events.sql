@@ -19,18 +19,22 @@ create or replace function counterfoil.append_run_events(
     p_chunk_count integer default 1
 )
 returns table (outcome text, first_position bigint, last_position bigint, complete boolean)
-language sql
+language plpgsql
 volatile
 parallel unsafe
 called on null input
 security definer
 set search_path = pg_catalog, pg_temp
 as $function$
+begin
+    -- PL/pgSQL keeps the plan; an SQL function would be planned anew in every call.
+    return query
     select a.outcome, a.first_position, a.last_position, a.complete
     from counterfoil.append_ledger_piece(
         p_org_id, p_run_id, p_idempotency_key, p_lease_owner, p_events,
         coalesce(p_chunk, 1), coalesce(p_chunk_count, 1), 'events', null
-    ) as a
+    ) as a;
+end
 $function$;
 
 comment on function counterfoil.append_run_events(text, text, text, text, jsonb, integer, integer) is

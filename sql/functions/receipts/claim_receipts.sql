@@ -22,15 +22,19 @@ create or replace function counterfoil.claim_receipts(
     p_options jsonb default null
 )
 returns table (ordinal integer, key text, receipt jsonb, claimed boolean)
-language sql
+language plpgsql
 volatile
 parallel unsafe
 called on null input
 security definer
 set search_path = pg_catalog, pg_temp
 as $function$
+begin
+    -- PL/pgSQL keeps the plan; an SQL function would be planned anew in every call.
+    return query
     select t.ordinal, t.key, t.receipt, t.claimed
-    from counterfoil.take_receipts(p_org_id, p_run_id, p_run_attempt, p_keys, p_lease_ids, p_options) as t
+    from counterfoil.take_receipts(p_org_id, p_run_id, p_run_attempt, p_keys, p_lease_ids, p_options) as t;
+end
 $function$;
 
 comment on function counterfoil.claim_receipts(text, text, integer, text[], text[], jsonb) is

@@ -16,15 +16,19 @@ create or replace function counterfoil.complete_receipts(
     p_return_output boolean default false
 )
 returns table (ordinal integer, key text, receipt jsonb)
-language sql
+language plpgsql
 volatile
 parallel unsafe
 called on null input
 security definer
 set search_path = pg_catalog, pg_temp
 as $function$
+begin
+    -- PL/pgSQL keeps the plan; an SQL function would be planned anew in every call.
+    return query
     select t.ordinal, t.key, t.receipt
-    from counterfoil.settle_receipts(p_org_id, p_run_id, p_receipts, 'completed', coalesce(p_return_output, false)) as t
+    from counterfoil.settle_receipts(p_org_id, p_run_id, p_receipts, 'completed', coalesce(p_return_output, false)) as t;
+end
 $function$;
 
 comment on function counterfoil.complete_receipts(text, text, jsonb, boolean) is

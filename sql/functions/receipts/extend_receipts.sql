@@ -21,8 +21,6 @@ set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_generic_plan
 set enable_seqscan = off
 set jit = off
-set enable_hashjoin = off
-set enable_mergejoin = off
 as $function$
 declare
     v_keys text[];
@@ -43,36 +41,43 @@ begin
     );
 
     select
-        array_agg(i.item ->> 'key' order by i.ordinality),
-        array_agg(i.item ->> 'leaseId' order by i.ordinality),
-        array_agg((i.item ->> 'runAttempt')::integer order by i.ordinality)
+        array_agg(i.item ->> 'key'),
+        array_agg(i.item ->> 'leaseId'),
+        array_agg((i.item ->> 'runAttempt')::integer)
     into v_keys, v_lease_ids, v_attempts
-    from jsonb_array_elements(p_receipts) with ordinality as i (item, ordinality);
+    from (
+        -- Sorted once for all aggregates.
+        select e.item
+        from jsonb_array_elements(p_receipts) with ordinality as e (item, ordinality)
+        order by e.ordinality
+    ) as i;
 
     v_standings := counterfoil.lock_receipts(p_org_id, p_run_id, v_keys, v_lease_ids, v_attempts, null);
     perform counterfoil.prove_attempts(p_org_id, p_run_id, v_attempts);
 
     v_now := clock_timestamp();
-    update counterfoil.step_receipts as r
-    set lease_expires_at = greatest(r.lease_expires_at, v_now + v_lease), updated_at = v_now
-    from (
-        select distinct g.key
-        from unnest(v_keys, v_standings) as g (key, standing)
-        where g.standing = 'held'
-    ) as w
-    where
-        r.org_id = p_org_id and r.key = w.key
-        and r.status = 'running' and r.run_id = p_run_id and r.lease_expires_at > v_now;
+    -- Through the key's own index, whatever the planner thinks: an update joined to a list may read the whole org.
+    insert into counterfoil.step_receipts as r (org_id, key, status, run_id, created_at, claimed_at, updated_at)
+    select distinct p_org_id, g.key, 'queued', p_run_id, v_now, v_now, v_now
+    from unnest(v_keys, v_standings) as g (key, standing)
+    where g.standing = 'held'
+    on conflict on constraint step_receipts_pkey do update
+    set lease_expires_at = greatest(r.lease_expires_at, v_now + v_lease), updated_at = excluded.updated_at
+    where r.status = 'running' and r.run_id = excluded.run_id and r.lease_expires_at > v_now;
 
     return query
     select
         g.ordinality::integer,
         g.key,
-        case when r.key is null then 'lost' else 'ok' end,
-        case when r.key is not null then counterfoil.receipt_document(r, v_now, false, true) end
+        case when k.key is null then 'lost' else 'ok' end,
+        case when k.key is not null then counterfoil.receipt_document(k.receipt, v_now, false, true) end
     from unnest(v_keys, v_standings) with ordinality as g (key, standing, ordinality)
-    left join counterfoil.step_receipts as r
-        on r.org_id = p_org_id and r.key = g.key and g.standing = 'held' and r.lease_expires_at > v_now
+    left join lateral (
+        select r.key, r as receipt
+        from counterfoil.step_receipts as r
+        where r.org_id = p_org_id and r.key = g.key and g.standing = 'held' and r.lease_expires_at > v_now
+        limit 1
+    ) as k on true
     order by g.ordinality;
 end
 $function$;

@@ -10,15 +10,19 @@
 
 create or replace function counterfoil.fail_receipts(p_org_id text, p_run_id text, p_receipts jsonb)
 returns table (ordinal integer, key text, receipt jsonb)
-language sql
+language plpgsql
 volatile
 parallel unsafe
 called on null input
 security definer
 set search_path = pg_catalog, pg_temp
 as $function$
+begin
+    -- PL/pgSQL keeps the plan; an SQL function would be planned anew in every call.
+    return query
     select t.ordinal, t.key, t.receipt
-    from counterfoil.settle_receipts(p_org_id, p_run_id, p_receipts, 'failed', false) as t
+    from counterfoil.settle_receipts(p_org_id, p_run_id, p_receipts, 'failed', false) as t;
+end
 $function$;
 
 comment on function counterfoil.fail_receipts(text, text, jsonb) is

@@ -8,15 +8,19 @@
 
 create or replace function counterfoil.get_receipts(p_org_id text, p_keys text[])
 returns table (ordinal integer, key text, receipt jsonb)
-language sql
+language plpgsql
 stable
 parallel safe
 called on null input
 security definer
 set search_path = pg_catalog, pg_temp
 as $function$
+begin
+    -- PL/pgSQL keeps the plan; an SQL function would be planned anew in every call.
+    return query
     select t.ordinal, t.key, t.receipt
-    from counterfoil.look_up_receipts(p_org_id, p_keys) as t
+    from counterfoil.look_up_receipts(p_org_id, p_keys) as t;
+end
 $function$;
 
 comment on function counterfoil.get_receipts(text, text[]) is

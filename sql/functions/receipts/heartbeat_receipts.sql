@@ -14,15 +14,19 @@ create or replace function counterfoil.heartbeat_receipts(
     p_lease_seconds integer default null
 )
 returns table (ordinal integer, key text, outcome text, receipt jsonb)
-language sql
+language plpgsql
 volatile
 parallel unsafe
 called on null input
 security definer
 set search_path = pg_catalog, pg_temp
 as $function$
+begin
+    -- PL/pgSQL keeps the plan; an SQL function would be planned anew in every call.
+    return query
     select t.ordinal, t.key, t.outcome, t.receipt
-    from counterfoil.extend_receipts(p_org_id, p_run_id, p_receipts, p_lease_seconds) as t
+    from counterfoil.extend_receipts(p_org_id, p_run_id, p_receipts, p_lease_seconds) as t;
+end
 $function$;
 
 comment on function counterfoil.heartbeat_receipts(text, text, jsonb, integer) is

@@ -22,11 +22,6 @@ parallel unsafe
 called on null input
 security invoker
 set search_path = pg_catalog, pg_temp
-set plan_cache_mode = force_generic_plan
-set enable_seqscan = off
-set jit = off
-set enable_hashjoin = off
-set enable_mergejoin = off
 as $function$
 declare
     v_now timestamptz;
@@ -34,11 +29,20 @@ declare
     v_index bigint;
     v_word text;
 begin
+    -- How look-ups are planned is up to the callers, whose settings hold here too.
     perform
-    from counterfoil.step_receipts as r
-    where r.org_id = p_org_id and r.key = any(p_keys)
-    order by r.key
-    for no key update;
+    from (
+        select distinct g.key
+        from unnest(p_keys) as g (key)
+        order by g.key
+    ) as w
+    cross join lateral (
+        select
+        from counterfoil.step_receipts as r
+        where r.org_id = p_org_id and r.key = w.key
+        limit 1
+        for no key update
+    ) as k;
 
     v_now := clock_timestamp();
     select array_agg(case
@@ -57,7 +61,13 @@ begin
     end order by w.ordinality)
     into v_standings
     from unnest(p_keys, p_lease_ids, p_attempts) with ordinality as w (key, lease_id, attempt, ordinality)
-    left join counterfoil.step_receipts as r on r.org_id = p_org_id and r.key = w.key;
+    left join lateral (
+        select
+            e.key, e.status, e.run_id, e.run_attempt, e.lease_aware, e.lease_id, e.settled_lease_id, e.lease_expires_at
+        from counterfoil.step_receipts as e
+        where e.org_id = p_org_id and e.key = w.key
+        limit 1
+    ) as r on true;
 
     if p_allowed is not null and not v_standings <@ p_allowed then
         select s.ordinality - 1, s.word

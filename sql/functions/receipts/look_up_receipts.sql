@@ -16,8 +16,6 @@ set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_generic_plan
 set enable_seqscan = off
 set jit = off
-set enable_hashjoin = off
-set enable_mergejoin = off
 as $function$
 declare
     v_now timestamptz := clock_timestamp();
@@ -27,11 +25,15 @@ begin
 
     return query
     select g.ordinality::integer, g.key, case
-        when r.key is not null then counterfoil.receipt_document(r, v_now, true, false)
+        when k.key is not null then counterfoil.receipt_document(k.receipt, v_now, true, false)
     end
     from unnest(p_keys) with ordinality as g (key, ordinality)
-    left join counterfoil.step_receipts as r
-        on r.org_id = p_org_id and r.key = g.key and coalesce(r.expires_at > v_now, true)
+    left join lateral (
+        select r.key, r as receipt
+        from counterfoil.step_receipts as r
+        where r.org_id = p_org_id and r.key = g.key and coalesce(r.expires_at > v_now, true)
+        limit 1
+    ) as k on true
     order by g.ordinality;
 end
 $function$;

@@ -10,15 +10,19 @@
 
 create or replace function counterfoil.mark_receipts_queued(p_org_id text, p_run_id text, p_receipts jsonb)
 returns table (ordinal integer, key text, receipt jsonb)
-language sql
+language plpgsql
 volatile
 parallel unsafe
 called on null input
 security definer
 set search_path = pg_catalog, pg_temp
 as $function$
+begin
+    -- PL/pgSQL keeps the plan; an SQL function would be planned anew in every call.
+    return query
     select t.ordinal, t.key, t.receipt
-    from counterfoil.park_receipts(p_org_id, p_run_id, p_receipts, true) as t
+    from counterfoil.park_receipts(p_org_id, p_run_id, p_receipts, true) as t;
+end
 $function$;
 
 comment on function counterfoil.mark_receipts_queued(text, text, jsonb) is

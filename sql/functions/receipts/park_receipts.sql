@@ -23,8 +23,6 @@ set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_generic_plan
 set enable_seqscan = off
 set jit = off
-set enable_hashjoin = off
-set enable_mergejoin = off
 as $function$
 declare
     v_keys text[];
@@ -41,11 +39,16 @@ begin
     end if;
 
     select
-        array_agg(i.item ->> 'key' order by i.ordinality),
-        array_agg(i.item ->> 'leaseId' order by i.ordinality),
-        array_agg((i.item ->> 'runAttempt')::integer order by i.ordinality)
+        array_agg(i.item ->> 'key'),
+        array_agg(i.item ->> 'leaseId'),
+        array_agg((i.item ->> 'runAttempt')::integer)
     into v_keys, v_lease_ids, v_attempts
-    from jsonb_array_elements(p_receipts) with ordinality as i (item, ordinality);
+    from (
+        -- Sorted once for all aggregates.
+        select e.item
+        from jsonb_array_elements(p_receipts) with ordinality as e (item, ordinality)
+        order by e.ordinality
+    ) as i;
 
     v_standings := counterfoil.lock_receipts(
         p_org_id, p_run_id, v_keys, v_lease_ids, v_attempts,
@@ -55,25 +58,30 @@ begin
     if v_standings && array['held', 'queued'] then
         perform counterfoil.prove_attempts(p_org_id, p_run_id, v_attempts);
         v_now := clock_timestamp();
-        update counterfoil.step_receipts as r
+        -- Through the key's own index, whatever the planner thinks: an update joined to a list may read the whole org.
+        insert into counterfoil.step_receipts as r (org_id, key, status, run_id, created_at, claimed_at, updated_at)
+        select distinct p_org_id, g.key, 'queued', p_run_id, v_now, v_now, v_now
+        from unnest(v_keys, v_standings) as g (key, standing)
+        where g.standing = 'held' or (g.standing = 'queued' and not p_keep_place)
+        on conflict on constraint step_receipts_pkey do update
         set
-            status = 'queued',
+            status = excluded.status,
             lease_id = case when p_keep_place then r.lease_id end,
             settled_lease_id = case when not p_keep_place then r.lease_id end,
             lease_expires_at = null,
-            updated_at = v_now
-        from (
-            select distinct g.key
-            from unnest(v_keys, v_standings) as g (key, standing)
-            where g.standing = 'held' or (g.standing = 'queued' and not p_keep_place)
-        ) as w
-        where r.org_id = p_org_id and r.key = w.key and r.status in ('running', 'queued') and r.run_id = p_run_id;
+            updated_at = excluded.updated_at
+        where r.status in ('running', 'queued') and r.run_id = excluded.run_id;
     end if;
 
     return query
-    select g.ordinality::integer, g.key, counterfoil.receipt_document(r, v_now, false, true)
+    select g.ordinality::integer, g.key, counterfoil.receipt_document(k.receipt, v_now, false, true)
     from unnest(v_keys) with ordinality as g (key, ordinality)
-    inner join counterfoil.step_receipts as r on r.org_id = p_org_id and r.key = g.key
+    cross join lateral (
+        select r as receipt
+        from counterfoil.step_receipts as r
+        where r.org_id = p_org_id and r.key = g.key
+        limit 1
+    ) as k
     order by g.ordinality;
 end
 $function$;

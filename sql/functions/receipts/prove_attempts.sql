@@ -14,25 +14,34 @@ parallel safe
 called on null input
 security invoker
 set search_path = pg_catalog, pg_temp
-set enable_seqscan = off
-set jit = off
-set enable_hashjoin = off
-set enable_mergejoin = off
 as $function$
 declare
-    v_now timestamptz := clock_timestamp();
+    v_now timestamptz;
+    v_detached boolean;
 begin
+    -- How look-ups are planned is up to the callers, whose settings hold here too.
+    select r.wait_kind is not distinct from 'detached_runner'
+    into v_detached
+    from counterfoil.runs as r
+    where r.org_id = p_org_id and r.run_id = p_run_id;
+    if not found then
+        return;
+    end if;
+
+    v_now := clock_timestamp();
     if exists (
         select
-        from counterfoil.runs as r
-        cross join unnest(p_attempts) as p (attempt)
-        left join counterfoil.attempts as a
-            on a.org_id = p_org_id and a.run_id = p_run_id and a.attempt = p.attempt
+        from unnest(p_attempts) as p (attempt)
+        left join lateral (
+            select a.status, a.lease_expires_at, a.runner_terminal_at
+            from counterfoil.attempts as a
+            where a.org_id = p_org_id and a.run_id = p_run_id and a.attempt = p.attempt
+            limit 1
+        ) as h on true
         where
-            r.org_id = p_org_id and r.run_id = p_run_id
-            and not coalesce(
-                (a.status = 'running' and a.lease_expires_at > v_now)
-                or (a.status = 'waiting' and r.wait_kind = 'detached_runner' and a.runner_terminal_at is null),
+            not coalesce(
+                (h.status = 'running' and h.lease_expires_at > v_now)
+                or (h.status = 'waiting' and v_detached and h.runner_terminal_at is null),
                 false
             )
     ) then

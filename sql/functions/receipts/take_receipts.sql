@@ -23,8 +23,6 @@ set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_generic_plan
 set enable_seqscan = off
 set jit = off
-set enable_hashjoin = off
-set enable_mergejoin = off
 as $function$
 declare
     v_option text;
@@ -121,41 +119,54 @@ begin
         )
         select p_org_id, w.key, 'running', p_run_id, p_run_attempt, w.lease_id, w.aware, v_now + v_lease, v_now, v_now, v_now
         from unnest(v_keys, v_lease_ids, v_aware) with ordinality as w (key, lease_id, aware, ordinality)
-        where not exists (
-            select
+        left join lateral (
+            select true as is_there
             from counterfoil.step_receipts as e
             where e.org_id = p_org_id and e.key = w.key
-        )
+            limit 1
+        ) as k on true
+        where k.is_there is null
         order by w.ordinality
         on conflict on constraint step_receipts_pkey do nothing;
         get diagnostics v_inserted = row_count;
 
         if v_inserted < cardinality(v_keys) then
+            -- v_keys is in order, and so are the locks.
             select array_agg(o.key)
             into v_open
-            from (
+            from unnest(v_keys, v_lease_ids) as w (key, lease_id)
+            cross join lateral (
                 select r.key
-                from unnest(v_keys, v_lease_ids) as w (key, lease_id)
-                inner join counterfoil.step_receipts as r on r.org_id = p_org_id and r.key = w.key
-                where counterfoil.receipt_is_open(
-                    r, v_now, p_run_id, p_run_attempt, w.lease_id,
-                    v_reclaim_running, v_reclaim_own_run, v_force_refresh, v_force_failed_refresh
-                )
-                order by r.key
-                for no key update of r
+                from counterfoil.step_receipts as r
+                where
+                    r.org_id = p_org_id and r.key = w.key
+                    and counterfoil.receipt_is_open(
+                        r, v_now, p_run_id, p_run_attempt, w.lease_id,
+                        v_reclaim_running, v_reclaim_own_run, v_force_refresh, v_force_failed_refresh
+                    )
+                limit 1
+                for no key update
             ) as o;
             if v_open is not null then
                 -- The waits for the locks are over: by now, and by what the rows say now.
                 perform counterfoil.prove_attempts(p_org_id, p_run_id, array[p_run_attempt]);
                 v_now := clock_timestamp();
-                update counterfoil.step_receipts as r
+                -- Through the key's own index, whatever the planner thinks: an update joined to a list may read the whole org.
+                insert into counterfoil.step_receipts as r (
+                    org_id, key, status, run_id, run_attempt, lease_id, lease_aware, lease_expires_at, created_at, claimed_at, updated_at
+                )
+                select p_org_id, w.key, 'running', p_run_id, p_run_attempt, w.lease_id, w.aware, v_now + v_lease, v_now, v_now, v_now
+                from unnest(v_keys, v_lease_ids, v_aware) with ordinality as w (key, lease_id, aware, ordinality)
+                where w.key = any(v_open)
+                order by w.ordinality
+                on conflict on constraint step_receipts_pkey do update
                 set
-                    status = 'running',
-                    run_id = p_run_id,
-                    run_attempt = p_run_attempt,
-                    lease_id = w.lease_id,
-                    lease_aware = w.aware,
-                    lease_expires_at = v_now + v_lease,
+                    status = excluded.status,
+                    run_id = excluded.run_id,
+                    run_attempt = excluded.run_attempt,
+                    lease_id = excluded.lease_id,
+                    lease_aware = excluded.lease_aware,
+                    lease_expires_at = excluded.lease_expires_at,
                     claims = r.claims + 1,
                     output = null,
                     error = null,
@@ -164,15 +175,12 @@ begin
                     settled_lease_id = null,
                     settled_at = null,
                     expires_at = null,
-                    claimed_at = v_now,
-                    updated_at = v_now
-                from unnest(v_keys, v_lease_ids, v_aware) as w (key, lease_id, aware)
-                where
-                    r.org_id = p_org_id and r.key = w.key and w.key = any(v_open)
-                    and counterfoil.receipt_is_open(
-                        r, v_now, p_run_id, p_run_attempt, w.lease_id,
-                        v_reclaim_running, v_reclaim_own_run, v_force_refresh, v_force_failed_refresh
-                    );
+                    claimed_at = excluded.claimed_at,
+                    updated_at = excluded.updated_at
+                where counterfoil.receipt_is_open(
+                    r, v_now, p_run_id, p_run_attempt, excluded.lease_id,
+                    v_reclaim_running, v_reclaim_own_run, v_force_refresh, v_force_failed_refresh
+                );
             end if;
         end if;
 
@@ -191,25 +199,34 @@ begin
             end if;
         elsif cardinality(v_keys) = (
             select count(*)
-            from counterfoil.step_receipts as r
-            where r.org_id = p_org_id and r.key = any(v_keys)
+            from unnest(v_keys) as w (key)
+            cross join lateral (
+                select
+                from counterfoil.step_receipts as r
+                where r.org_id = p_org_id and r.key = w.key
+                limit 1
+            ) as k
         ) then
             exit;
         end if;
     end loop;
 
     return query
-    select g.ordinality::integer, g.key, counterfoil.receipt_document(r, v_now, true, m.mine), m.mine and g.nth = 1
+    select g.ordinality::integer, g.key, counterfoil.receipt_document(k.receipt, v_now, true, m.mine), m.mine and g.nth = 1
     from (
         select k.key, k.ordinality, row_number() over (partition by k.key order by k.ordinality) as nth
         from unnest(p_keys) with ordinality as k (key, ordinality)
     ) as g
-    inner join unnest(v_keys, v_lease_ids) as w (key, lease_id) on w.key = g.key
-    inner join counterfoil.step_receipts as r on r.org_id = p_org_id and r.key = g.key
+    cross join lateral (
+        select r as receipt
+        from counterfoil.step_receipts as r
+        where r.org_id = p_org_id and r.key = g.key
+        limit 1
+    ) as k
     cross join lateral (
         select
-            r.status = 'running' and r.lease_id = w.lease_id
-            and r.run_id = p_run_id and r.run_attempt is not distinct from p_run_attempt as mine
+            (k.receipt).status = 'running' and (k.receipt).lease_id = any(v_lease_ids)
+            and (k.receipt).run_id = p_run_id and (k.receipt).run_attempt is not distinct from p_run_attempt as mine
     ) as m
     order by g.ordinality;
 end
