@@ -37,6 +37,12 @@ class RequestError(Exception):
         self.detail = detail
 
 
+class NumberText(str):
+    """A number of a body, as it was written."""
+
+    __slots__ = ()
+
+
 @dataclass(frozen=True)
 class Body:
     """A JSON object: its text as sent, and its members with numbers left as text."""
@@ -47,7 +53,7 @@ class Body:
     def string(self, name: str) -> str:
         """A member that has to be a string that is not empty."""
         value = self.members.get(name)
-        if not isinstance(value, str) or not value:
+        if not isinstance(value, str) or isinstance(value, NumberText) or not value:
             raise RequestError(
                 400, "invalid_argument", f"{name} must be a string that is not empty", name
             )
@@ -158,12 +164,12 @@ def _unique(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def _number(text: str) -> str:
+def _number(text: str) -> NumberText:
     _, _, exponent = text.lower().partition("e")
     # numeric takes far more, but nothing that a run says about itself needs it.
     if len(text) > LONGEST_NUMBER or len(exponent.lstrip("+-0")) > 3:
         raise RequestError(400, "invalid_argument", "a number is out of range", "body")
-    return text
+    return NumberText(text)
 
 
 def _constant(text: str) -> NoReturn:

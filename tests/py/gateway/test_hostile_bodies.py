@@ -1,0 +1,146 @@
+"""Bodies that mean harm are answered with an error of one shape, and never with a crash."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+from collections.abc import AsyncIterator
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from counterfoil.gateway_bodies import NumberText, RequestError, parse
+from tests.py.gateway.client import BILLING, LEDGER, RECEIPTS, TOKEN, Client
+
+PATHS = [f"{LEDGER}/events", RECEIPTS, TOKEN, BILLING]
+
+HOSTILE = {
+    "nothing": (b"", 400, "invalid_json"),
+    "no JSON": (b"{oops", 400, "invalid_json"),
+    "two documents": (b"{} {}", 400, "invalid_json"),
+    "an array": (b"[]", 400, "invalid_argument"),
+    "a string": (b'"x"', 400, "invalid_argument"),
+    "null": (b"null", 400, "invalid_argument"),
+    "NaN": (b'{"a": NaN}', 400, "invalid_json"),
+    "infinity": (b'{"a": -Infinity}', 400, "invalid_json"),
+    "a byte order mark": (b"\xef\xbb\xbf{}", 400, "invalid_json"),
+    "invalid UTF-8": (b'{"a": "\xff"}', 400, "invalid_utf8"),
+    "an encoded surrogate": (b'{"a": "\xed\xa0\x80"}', 400, "invalid_utf8"),
+    "UTF-16": ('{"a": 1}'.encode("utf-16"), 400, "invalid_utf8"),
+    "NUL": (b'{"a": "\\u0000"}', 400, "invalid_argument"),
+    "a raw NUL": (b'{"a": "\x00"}', 400, "invalid_json"),
+    "NUL in a key": (b'{"\\u0000": 1}', 400, "invalid_argument"),
+    "a lone surrogate": (b'{"a": "\\ud800"}', 400, "invalid_argument"),
+    "the same key twice": (b'{"a": 1, "a": 2}', 400, "duplicate_key"),
+    "the same key twice below": (b'{"a": [{"b": 1, "b": 1}]}', 400, "duplicate_key"),
+    "depth": (b'{"a":' + b"[" * 50_000 + b"]" * 50_000 + b"}", 400, "invalid_argument"),
+    "depth of objects": (b'{"a":' * 20_000 + b"1" + b"}" * 20_000, 400, "invalid_argument"),
+    "an open depth": (b'{"a":' + b"[" * 90_000, 400, "invalid_argument"),
+    "a long number": (b'{"a": ' + b"9" * 100_000 + b"}", 400, "invalid_argument"),
+    "a big exponent": (b'{"a": 1e999999999}', 400, "invalid_argument"),
+    "a small exponent": (b'{"a": 1E-99999}', 400, "invalid_argument"),
+    "too large": (b'{"a": "' + b"x" * 300_000 + b'"}', 413, "payload_too_large"),
+}
+
+
+@pytest.mark.parametrize("path", PATHS)
+async def test_a_hostile_body_is_refused(client: Client, path: str) -> None:
+    bearers = {LEDGER: client.token("dispatch"), RECEIPTS: client.token()}
+    for what, (body, status, code) in HOSTILE.items():
+        bearer = next((b for start, b in bearers.items() if path.startswith(start)), None)
+        if bearer is None:
+            answer = await client.internal(path, body)
+        else:
+            answer = await client.call("POST", path, body, bearer=bearer)
+        assert answer.error == (status, code), what
+        assert "traceback" not in answer.text.lower()
+
+
+async def test_the_path_of_what_cannot_be_stored_is_named(client: Client) -> None:
+    answer = await client.receipt(b'{"a": {"b": ["\\u0000"]}}')
+    assert answer.body["detail"] == "body.a.b[0]"
+
+
+async def test_what_only_looks_hostile_passes(client: Client) -> None:
+    body = b'{"playName": "play", "action": "\\\\u0000", "n": 1.5e300, "t": "\\ud83d\\ude00 [[["}'
+    assert (await client.receipt(body)).error == (400, "unsupported_action")
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"content-type": "text/plain"},
+        {"content-type": ""},
+        {"content-type": "application/x-www-form-urlencoded"},
+        {"content-type": "application/json; charset=latin-1"},
+        {"content-encoding": "gzip"},
+    ],
+)
+async def test_another_kind_of_body_is_refused(client: Client, headers: dict[str, str]) -> None:
+    assert (await client.receipt(b"{}", headers=headers)).error == (415, "unsupported_media_type")
+
+
+async def test_json_in_utf8_may_say_so(client: Client) -> None:
+    headers = {"content-type": 'Application/JSON; charset="UTF-8"'}
+    assert (await client.receipt(b"{}", headers=headers)).status == 403
+
+
+async def test_a_body_without_a_declared_length_is_bounded_too(client: Client) -> None:
+    async def endless() -> AsyncIterator[bytes]:
+        for _ in range(100):
+            yield b"x" * 10_000
+
+    assert (await client.receipt(endless())).error == (413, "payload_too_large")
+
+
+async def test_a_slow_body_is_given_up(client: Client) -> None:
+    forever = asyncio.Event()
+
+    async def slow() -> AsyncIterator[bytes]:
+        yield b'{"a"'
+        await forever.wait()
+
+    answer = await client.receipt(slow())
+    assert answer.error == (408, "body_too_slow")
+    forever.set()
+
+
+async def test_a_client_that_goes_away_leaves_the_gateway_well(client: Client) -> None:
+    host, port = client.url.removeprefix("http://").split(":")
+    for _ in range(5):
+        _, writer = await asyncio.open_connection(host, int(port))
+        writer.write(
+            f"POST {RECEIPTS} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {client.token()}\r\n"
+            "content-type: application/json\r\ncontent-length: 100\r\n\r\n{".encode()
+        )
+        await writer.drain()
+        writer.close()
+    assert (await client.get("/healthz")).status == 200
+
+
+async def test_noise_on_the_wire_is_answered_or_dropped(client: Client) -> None:
+    host, port = client.url.removeprefix("http://").split(":")
+    for noise in (b"\x00\xff\r\n\r\n", b"GET\r\n\r\n", b"POST / HTTP/9.9\r\n\r\n"):
+        reader, writer = await asyncio.open_connection(host, int(port))
+        writer.write(noise)
+        writer.write_eof()
+        answer = await asyncio.wait_for(reader.read(), 10)
+        assert answer == b"" or answer.startswith(b"HTTP/1.1 4")
+        writer.close()
+    assert (await client.get("/healthz")).status == 200
+
+
+@given(st.binary(max_size=60) | st.text(max_size=60).map(str.encode))
+@settings(max_examples=300)
+def test_any_bytes_are_parsed_or_refused(raw: bytes) -> None:
+    text = raw.decode("utf-8", "replace")
+    with contextlib.suppress(RequestError):
+        assert isinstance(parse(text), dict)
+
+
+@given(st.dictionaries(st.text("ab", max_size=2), st.integers() | st.floats(allow_nan=False)))
+def test_numbers_are_left_as_text(document: dict[str, float]) -> None:
+    text = json.dumps(document).replace("Infinity", "1")
+    assert all(isinstance(value, NumberText) for value in parse(text).values())
