@@ -211,6 +211,15 @@ begin
                 limit v_most + 1
             ) as f
         ),
+        'runs', (
+            select counterfoil.bounded_count(count(*), v_most)
+            from (
+                select
+                from counterfoil.ledgers as g
+                where g.ended_at < v_now - make_interval(secs => counterfoil.setting_integer('ledger_retention'))
+                limit v_most + 1
+            ) as f
+        ),
         'receipts', (
             select counterfoil.bounded_count(count(*), v_most)
             from (

@@ -15,42 +15,44 @@ parallel unsafe
 called on null input
 security definer
 set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
 as $function$
 declare
     v_before timestamptz := clock_timestamp() - make_interval(secs => counterfoil.setting_integer('receipt_retention'));
+    v_rows tid[];
     v_receipts bigint;
     v_observations bigint;
 begin
     perform counterfoil.check_limit(p_limit, 1, 100000, 'p_limit');
 
-    with old as (
-        select r.org_id, r.key
+    -- Rows under our lock stay where they are, so their places name them.
+    select array_agg(o.row_id)
+    into v_rows
+    from (
+        select r.ctid as row_id
         from counterfoil.step_receipts as r
         where r.settled_at < v_before
         order by r.settled_at
         limit p_limit
         for update skip locked
-    )
-
+    ) as o;
     delete from counterfoil.step_receipts as r
-    using old as o
-    where r.org_id = o.org_id and r.key = o.key and r.settled_at < v_before;
+    where r.ctid = any(v_rows);
     get diagnostics v_receipts = row_count;
 
-    with old as (
-        select o.org_id, o.run_id, o.attempt, o.node_id, o.invocation_seq
+    select array_agg(d.row_id)
+    into v_rows
+    from (
+        select o.ctid as row_id
         from counterfoil.observations as o
         where o.updated_at < v_before
         order by o.updated_at
         limit p_limit
         for update skip locked
-    )
-
+    ) as d;
     delete from counterfoil.observations as o
-    using old as d
-    where
-        o.org_id = d.org_id and o.run_id = d.run_id and o.attempt = d.attempt
-        and o.node_id = d.node_id and o.invocation_seq = d.invocation_seq and o.updated_at < v_before;
+    where o.ctid = any(v_rows);
     get diagnostics v_observations = row_count;
 
     return query select v_receipts, v_observations;
