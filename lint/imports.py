@@ -34,8 +34,9 @@ LAYERS: Layers = (
     },
     {
         "functions": (
-            *("functions", "functions_delivery", "functions_facts", "functions_journal"),
-            *("functions_ledger", "functions_operations", "functions_receipts", "functions_runs"),
+            *("functions", "functions_claims", "functions_dead_letters", "functions_delivery"),
+            *("functions_detached", "functions_facts", "functions_journal", "functions_ledger"),
+            *("functions_operations", "functions_receipts", "functions_runs", "functions_search"),
         ),
     },
     {

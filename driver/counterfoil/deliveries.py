@@ -48,6 +48,8 @@ class HeldRun:
     token: DispatchToken | None = None
     token_served: bool = False
     """Whether the token has opened the door before: only such a token is worth a refresh."""
+    projected: bool = True
+    """Whether the facts in hand came with all their ledger events."""
 
     @property
     def event_ids(self) -> list[str]:
@@ -160,8 +162,5 @@ async def materialise(functions: Functions, held: HeldRun) -> None:
             )
         except InvalidProjectionError as error:
             raise InvalidFactError(fact.event_id, error) from None
-        if fact.lane == "search":
-            continue
-        events = await functions.project_fact(held.org_id, held.run_id, fact.event_id)
-        text = f"[{', '.join(event.event for event in events)}]"
-        held.facts[index] = replace(fact, deferred=False, events=text, event_count=len(events))
+        held.facts[index] = replace(fact, deferred=False)
+        held.projected = False

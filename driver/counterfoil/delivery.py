@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 import psycopg
 
-from counterfoil.append import Piece, PieceLimits, cut, send_piece
+from counterfoil.append import send_piece
 from counterfoil.credentials import Credentials
 from counterfoil.deliveries import (
     PREFIX_MAX_FACTS,
@@ -34,7 +34,7 @@ from counterfoil.errors import (
     error_document,
     is_disconnection,
 )
-from counterfoil.functions import Acknowledgement, Functions
+from counterfoil.functions import Acknowledgement, Functions, Piece
 from counterfoil.json_text import JsonText
 from counterfoil.upstream import Upstream
 
@@ -59,7 +59,6 @@ class Deliverer:
         self._credentials = credentials
         self._options = options
         self._observer = observer
-        self.limits = PieceLimits()
 
     @property
     def known_to_batch(self) -> bool:
@@ -120,12 +119,11 @@ class Deliverer:
                     return
             await materialise(self._functions, held)
             watch.lap("materialise")
-        pieces = cut(held.facts, self.limits)
-        report.pieces, report.events = len(pieces), sum(f.event_count for f in held.facts)
-        if pieces:
-            await self._append(held, pieces)
-        else:
-            await self._renew(held, freeze=False)
+        report.events = sum(fact.event_count for fact in held.facts)
+        pieces = await self._plan(held)
+        report.pieces = len(pieces)
+        watch.lap("plan")
+        await self._append(held, pieces)
         watch.lap("append")
         await self._acknowledge(held, budget, batching, report)
         watch.lap("acknowledge")
@@ -159,8 +157,21 @@ class Deliverer:
             raise LeaseLostError(
                 "the widened prefix has another head", reason="head_lease_owner_mismatch"
             )
-        held.facts = widened
+        held.facts, held.projected = widened, True
         return True
+
+    async def _plan(self, held: HeldRun) -> list[Piece]:
+        """What to send, after the freeze that fixes it. The driver never cuts by itself."""
+        events = [fact.events for fact in held.facts if fact.event_count and fact.events]
+        if held.projected and not events:
+            await self._renew(held, freeze=False)
+            return []
+        if held.projected and sum(fact.event_count for fact in held.facts) == 1:
+            return [Piece(1, 1, events[0])]  # one event is one piece, wherever the bounds are
+        await self._renew(held, freeze=True)
+        return await self._functions.plan_delivery_pieces(
+            held.org_id, held.run_id, held.event_ids, held.lease_owner
+        )
 
     async def _append(self, held: HeldRun, pieces: list[Piece]) -> None:
         first = held.facts[0]
@@ -214,7 +225,7 @@ class Deliverer:
             report.acknowledged = answer.acknowledged
             if answer.not_owned:
                 report.outcome, report.error_code = "lost", "delivery_lease_not_current"
-            held.facts = list(answer.claimed)
+            held.facts, held.projected = list(answer.claimed), True
 
         left = PREFIX_MAX_FACTS if budget is None else max(0, budget - len(held.facts))
         await to_its_end(

@@ -10,7 +10,6 @@ import socket
 import uuid
 from collections.abc import Awaitable, Callable, Iterable
 
-from counterfoil.append import PieceLimits
 from counterfoil.authority import GatewayTokens, LocalMint, TokenAuthority
 from counterfoil.credentials import Credentials
 from counterfoil.database import Database
@@ -95,7 +94,6 @@ class Dispatcher:
         Cancelling it releases at once.
         """
         async with self._upstream:
-            await self._learn_limits()
             loops = [asyncio.create_task(pump.run()) for pump in self._pumps]
             try:
                 await asyncio.gather(*loops)
@@ -114,11 +112,20 @@ class Dispatcher:
         self._place_free.set()
 
     async def dispatch_through_event(
-        self, org_id: str, run_id: str, event_id: str, *, max_facts: int | None = None
+        self,
+        org_id: str,
+        run_id: str,
+        event_id: str,
+        *,
+        max_facts: int | None = None,
+        take_over: bool = False,
     ) -> DrainResult:
-        """Deliver a run's facts until ``event_id`` is acknowledged; works beside `run`."""
+        """Deliver a run's facts until ``event_id`` is acknowledged; works beside `run`.
+
+        ``take_over``: the run was cancelled, and its pending facts are taken from whoever holds
+        them.
+        """
         await self._upstream.open()
-        await self._learn_limits()
         return await dispatch_through_event(
             self._functions,
             self._deliverer,
@@ -126,18 +133,13 @@ class Dispatcher:
             run_id,
             event_id,
             max_facts=max_facts,
+            take_over=take_over,
             lease_seconds=self._options.lease,
         )
 
     async def close(self) -> None:
         """Close HTTP connections that `dispatch_through_event` opened outside of `run`."""
         await self._upstream.close()
-
-    async def _learn_limits(self) -> None:
-        found = {row.name: row.value for row in await self._functions.settings_list()}
-        self._deliverer.limits = PieceLimits(
-            int(found["delivery_piece_max_events"]), int(found["delivery_piece_max_bytes"])
-        )
 
     def _make_pump(
         self, database: Database, lane: str, work: Callable[[], Awaitable[bool]]

@@ -31,16 +31,18 @@ async def dispatch_through_event(
     event_id: str,
     *,
     max_facts: int | None = None,
+    take_over: bool = False,
     lease_seconds: int = 30,
-    lease_owner: str | None = None,
 ) -> DrainResult:
     """Deliver a run's facts until ``event_id`` is acknowledged, at most ``max_facts`` of them.
 
     Stops at a delivery that fails: the policy of its retry owns the next try. Whatever happens, no
-    lease is left behind.
+    lease is left behind. ``take_over``: the run was cancelled, and its pending facts are taken from
+    whoever holds them, with a cancellation lease.
     """
     result = DrainResult(event_id)
-    held = HeldRun(org_id, run_id, lease_owner or f"drain:{uuid.uuid4()}", [])
+    kind = "cancellation" if take_over else "drain"
+    held = HeldRun(org_id, run_id, f"{kind}:{uuid.uuid4()}", [])
 
     def keep(facts: list[ClaimedFact]) -> None:
         held.facts = facts
@@ -49,18 +51,23 @@ async def dispatch_through_event(
         while max_facts is None or result.attempted < max_facts:
             left = None if max_facts is None else max_facts - result.attempted
             if not held.facts:
-                await to_its_end(
-                    functions.claim_deliveries(
+                limit = PREFIX_MAX_FACTS if left is None else min(PREFIX_MAX_FACTS, left)
+                batching = deliverer.known_to_batch
+                if take_over:
+                    claim = functions.take_over_delivery(
+                        org_id, run_id, held.lease_owner, lease_seconds, limit, batching
+                    )
+                else:
+                    claim = functions.claim_deliveries(
                         held.lease_owner,
                         lease_seconds,
-                        PREFIX_MAX_FACTS if left is None else min(PREFIX_MAX_FACTS, left),
+                        limit,
                         1,
                         org_id=org_id,
                         run_id=run_id,
-                        allow_ingress_prefix=deliverer.known_to_batch,
-                    ),
-                    keep,
-                )
+                        allow_ingress_prefix=batching,
+                    )
+                await to_its_end(claim, keep)
             if not held.facts:
                 break
             # Nothing behind the target is wanted.

@@ -7,15 +7,18 @@ Errors are those of `counterfoil.errors`, by SQLSTATE.
 from __future__ import annotations
 
 from counterfoil.database import Executor
+from counterfoil.functions_claims import Acknowledgement, ClaimedFact, ClaimFunctions
+from counterfoil.functions_dead_letters import BlockedFact, DeadLetterFunctions
 from counterfoil.functions_delivery import (
     AcknowledgedLane,
-    Acknowledgement,
-    ClaimedFact,
     DeliveryDue,
     DeliveryFunctions,
+    Piece,
     Renewal,
+    RenewedLane,
     SettledFact,
 )
+from counterfoil.functions_detached import DetachedFunctions
 from counterfoil.functions_facts import FactFunctions, ProjectedEvent, RecordedFact
 from counterfoil.functions_journal import JournalFunctions
 from counterfoil.functions_ledger import HttpAnswer, LedgerEvent, LedgerFunctions
@@ -32,12 +35,14 @@ from counterfoil.functions_runs import (
     RunOutcome,
     Suspension,
 )
+from counterfoil.functions_search import SearchFunctions
 
 __all__ = [
     "AcknowledgedLane",
     "Acknowledgement",
     "Admission",
     "AttemptEnd",
+    "BlockedFact",
     "ClaimedAttempt",
     "ClaimedFact",
     "DeliveryDue",
@@ -45,12 +50,14 @@ __all__ = [
     "Heartbeat",
     "HttpAnswer",
     "LedgerEvent",
+    "Piece",
     "ProjectedEvent",
     "Receipt",
     "RecordedFact",
     "RecoveredAttempt",
     "ReleasedAttempt",
     "Renewal",
+    "RenewedLane",
     "RunOutcome",
     "SettledFact",
     "Suspension",
@@ -59,11 +66,15 @@ __all__ = [
 
 class Functions(
     RunFunctions,
+    DetachedFunctions,
     FactFunctions,
+    ClaimFunctions,
     DeliveryFunctions,
+    DeadLetterFunctions,
     LedgerFunctions,
     JournalFunctions,
     ReceiptFunctions,
+    SearchFunctions,
     OperationFunctions,
 ):
     """Every stored function that drivers call, on a pool or on a connection of the caller's."""

@@ -1,4 +1,4 @@
-"""Stored functions of the room *delivery*: claim, renew, acknowledge, settle.
+"""Stored functions of the room *delivery*: renew, acknowledge, release, settle.
 
 Ledger events stay JSON text from the database to the wire: no number goes through a Python float.
 """
@@ -14,34 +14,6 @@ from counterfoil.json_text import JsonValue, encode
 
 
 @dataclass(frozen=True, slots=True)
-class ClaimedFact:
-    """One fact of a claimed prefix.
-
-    ``events`` is the JSON text of the array of its ``event_count`` ledger events, None while the
-    fact is deferred. ``idempotency_key`` is the whole prefix's. ``dispatch_authority`` comes with
-    the first fact of each run; it carries credentials, so it is never shown.
-    """
-
-    org_id: str
-    run_id: str
-    lane: str
-    seq: int
-    event_id: str
-    event_type: str
-    deferred: bool
-    events: str | None
-    event_count: int
-    created_at: datetime
-    lease_expires_at: datetime
-    frozen: bool
-    idempotency_key: str
-    dispatch_authority: dict[str, JsonValue] | None
-
-    def __repr__(self) -> str:
-        return f"ClaimedFact({self.org_id!r}, {self.run_id!r}, {self.seq}, {self.event_id!r})"
-
-
-@dataclass(frozen=True, slots=True)
 class Renewal:
     """A renewed lease and, once the receipt is frozen, its key and first freeze."""
 
@@ -51,12 +23,23 @@ class Renewal:
 
 
 @dataclass(frozen=True, slots=True)
-class Acknowledgement:
-    """What became of each fact, and the successor prefix claimed in the same transaction."""
+class RenewedLane:
+    """Whether a lane was renewed; False when its lease was lost or its row was busy."""
 
-    acknowledged: tuple[str, ...]
-    not_owned: tuple[str, ...]
-    claimed: tuple[ClaimedFact, ...]
+    org_id: str
+    run_id: str
+    renewed: bool
+    idempotency_key: str | None
+    frozen_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """One HTTP request's part of a delivery: ``events`` is the text of a JSON array."""
+
+    chunk: int
+    chunk_count: int
+    events: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,102 +78,10 @@ class _Text:
     value: str
 
 
-@dataclass(frozen=True, slots=True)
-class _AcknowledgeRow:
-    kind: str
-    org_id: str | None
-    run_id: str | None
-    lane: str | None
-    seq: int | None
-    event_id: str
-    event_type: str | None
-    deferred: bool | None
-    events: str | None
-    event_count: int
-    created_at: datetime | None
-    lease_expires_at: datetime | None
-    frozen: bool | None
-    idempotency_key: str | None
-    dispatch_authority: dict[str, JsonValue] | None
-
-    def fact(self) -> ClaimedFact:
-        values = {name: getattr(self, name) for name in ClaimedFact.__slots__}
-        return ClaimedFact(**values)
-
-
 class DeliveryFunctions:
     """Deliveries, seen from a dispatcher."""
 
     _executor: Executor
-
-    async def claim_deliveries(
-        self,
-        lease_owner: str,
-        lease_seconds: int,
-        limit: int,
-        max_runs: int,
-        org_id: str | None = None,
-        run_id: str | None = None,
-        lane: str = "lifecycle",
-        head_priority: str = "admission_first",
-        allow_ingress_prefix: bool = False,
-    ) -> list[ClaimedFact]:
-        """Claim the prefixes of up to ``max_runs`` runs, ``limit`` facts each, in order."""
-        return await self._executor.rows(
-            ClaimedFact,
-            "select c.org_id, c.run_id, c.lane, c.seq, c.event_id, c.event_type, c.deferred,"
-            " c.events::text as events,"
-            " coalesce(pg_catalog.jsonb_array_length(c.events), 0) as event_count,"
-            " c.created_at, c.lease_expires_at, c.frozen, c.idempotency_key, c.dispatch_authority"
-            " from {schema}.claim_deliveries(p_lease_owner => %(p_lease_owner)s::text,"
-            " p_lease_seconds => %(p_lease_seconds)s::integer, p_limit => %(p_limit)s::integer,"
-            " p_max_runs => %(p_max_runs)s::integer, p_org_id => %(p_org_id)s::text,"
-            " p_run_id => %(p_run_id)s::text, p_lane => %(p_lane)s::text,"
-            " p_head_priority => %(p_head_priority)s::text,"
-            " p_allow_ingress_prefix => %(p_allow_ingress_prefix)s::boolean) as c",
-            {
-                "p_lease_owner": lease_owner,
-                "p_lease_seconds": lease_seconds,
-                "p_limit": limit,
-                "p_max_runs": max_runs,
-                "p_org_id": org_id,
-                "p_run_id": run_id,
-                "p_lane": lane,
-                "p_head_priority": head_priority,
-                "p_allow_ingress_prefix": allow_ingress_prefix,
-            },
-        )
-
-    async def widen_delivery(
-        self,
-        org_id: str,
-        run_id: str,
-        head_event_id: str,
-        lease_owner: str,
-        lease_seconds: int,
-        limit: int,
-    ) -> list[ClaimedFact]:
-        """Extend an owned single ingress head to the combined prefix; empty when it cannot be."""
-        return await self._executor.rows(
-            ClaimedFact,
-            "select c.org_id, c.run_id, c.lane, c.seq, c.event_id, c.event_type, c.deferred,"
-            " c.events::text as events,"
-            " coalesce(pg_catalog.jsonb_array_length(c.events), 0) as event_count,"
-            " c.created_at, c.lease_expires_at, c.frozen, c.idempotency_key, c.dispatch_authority"
-            " from {schema}.widen_delivery(p_org_id => %(p_org_id)s::text,"
-            " p_run_id => %(p_run_id)s::text, p_head_event_id => %(p_head_event_id)s::text,"
-            " p_lease_owner => %(p_lease_owner)s::text,"
-            " p_lease_seconds => %(p_lease_seconds)s::integer,"
-            " p_limit => %(p_limit)s::integer) as c",
-            {
-                "p_org_id": org_id,
-                "p_run_id": run_id,
-                "p_head_event_id": head_event_id,
-                "p_lease_owner": lease_owner,
-                "p_lease_seconds": lease_seconds,
-                "p_limit": limit,
-            },
-        )
 
     async def renew_delivery(
         self,
@@ -221,6 +112,55 @@ class DeliveryFunctions:
         )
         return found[0]
 
+    async def renew_deliveries(
+        self,
+        org_ids: Sequence[str],
+        run_ids: Sequence[str],
+        lane: str,
+        through_seqs: Sequence[int],
+        lease_owner: str,
+        lease_seconds: int = 30,
+        freeze: bool = False,
+    ) -> list[RenewedLane]:
+        """Extend, and freeze, many lanes at once, each through the end of what is leased."""
+        return await self._executor.rows(
+            RenewedLane,
+            "select r.org_id, r.run_id, r.renewed, r.idempotency_key, r.frozen_at"
+            " from {schema}.renew_deliveries(p_org_ids => %(p_org_ids)s::text[],"
+            " p_run_ids => %(p_run_ids)s::text[], p_lane => %(p_lane)s::text,"
+            " p_through_seqs => %(p_through_seqs)s::bigint[],"
+            " p_lease_owner => %(p_lease_owner)s::text,"
+            " p_lease_seconds => %(p_lease_seconds)s::integer,"
+            " p_freeze => %(p_freeze)s::boolean) as r",
+            {
+                "p_org_ids": list(org_ids),
+                "p_run_ids": list(run_ids),
+                "p_lane": lane,
+                "p_through_seqs": list(through_seqs),
+                "p_lease_owner": lease_owner,
+                "p_lease_seconds": lease_seconds,
+                "p_freeze": freeze,
+            },
+        )
+
+    async def plan_delivery_pieces(
+        self, org_id: str, run_id: str, event_ids: Sequence[str], lease_owner: str
+    ) -> list[Piece]:
+        """The pieces in which a frozen delivery travels; none when it has no events."""
+        return await self._executor.rows(
+            Piece,
+            "select p.chunk, p.chunk_count, p.events::text as events"
+            " from {schema}.plan_delivery_pieces(p_org_id => %(p_org_id)s::text,"
+            " p_run_id => %(p_run_id)s::text, p_event_ids => %(p_event_ids)s::text[],"
+            " p_lease_owner => %(p_lease_owner)s::text) as p",
+            {
+                "p_org_id": org_id,
+                "p_run_id": run_id,
+                "p_event_ids": list(event_ids),
+                "p_lease_owner": lease_owner,
+            },
+        )
+
     async def delivery_idempotency_key(
         self, org_id: str, run_id: str, event_ids: Sequence[str]
     ) -> str:
@@ -233,45 +173,6 @@ class DeliveryFunctions:
             {"p_org_id": org_id, "p_run_id": run_id, "p_event_ids": list(event_ids)},
         )
         return found[0].value
-
-    async def acknowledge_delivery(
-        self,
-        org_id: str,
-        run_id: str,
-        event_ids: Sequence[str],
-        lease_owner: str,
-        continuation_allowance: int = 0,
-        lease_seconds: int = 30,
-        allow_ingress_prefix: bool = False,
-    ) -> Acknowledgement:
-        """Mark the owner's facts delivered; claim up to ``continuation_allowance`` successors."""
-        rows = await self._executor.rows(
-            _AcknowledgeRow,
-            "select c.kind, c.org_id, c.run_id, c.lane, c.seq, c.event_id, c.event_type,"
-            " c.deferred, c.events::text as events,"
-            " coalesce(pg_catalog.jsonb_array_length(c.events), 0) as event_count,"
-            " c.created_at, c.lease_expires_at, c.frozen, c.idempotency_key, c.dispatch_authority"
-            " from {schema}.acknowledge_delivery(p_org_id => %(p_org_id)s::text,"
-            " p_run_id => %(p_run_id)s::text, p_event_ids => %(p_event_ids)s::text[],"
-            " p_lease_owner => %(p_lease_owner)s::text,"
-            " p_continuation_allowance => %(p_continuation_allowance)s::integer,"
-            " p_lease_seconds => %(p_lease_seconds)s::integer,"
-            " p_allow_ingress_prefix => %(p_allow_ingress_prefix)s::boolean) as c",
-            {
-                "p_org_id": org_id,
-                "p_run_id": run_id,
-                "p_event_ids": list(event_ids),
-                "p_lease_owner": lease_owner,
-                "p_continuation_allowance": continuation_allowance,
-                "p_lease_seconds": lease_seconds,
-                "p_allow_ingress_prefix": allow_ingress_prefix,
-            },
-        )
-        return Acknowledgement(
-            acknowledged=tuple(row.event_id for row in rows if row.kind == "acknowledged"),
-            not_owned=tuple(row.event_id for row in rows if row.kind == "not_owned"),
-            claimed=tuple(row.fact() for row in rows if row.kind == "claimed"),
-        )
 
     async def acknowledge_deliveries(
         self,

@@ -19,6 +19,26 @@ class HttpAnswer:
 
 
 @dataclass(frozen=True, slots=True)
+class Append:
+    """What an append did: ``outcome`` appended or replayed, and whether all pieces have come."""
+
+    outcome: str
+    first_position: int
+    last_position: int
+    complete: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """What a proof covers: positions of facts, and of the events within the whole delivery."""
+
+    first_seq: int
+    last_seq: int
+    first_index: int
+    event_total: int
+
+
+@dataclass(frozen=True, slots=True)
 class LedgerEvent:
     """One event of a run's ledger; ``event`` is its JSON text."""
 
@@ -59,6 +79,126 @@ class LedgerFunctions:
                 "p_scope": encode(scope, "p_scope"),
                 "p_action": action,
                 "p_body": encode(body, "p_body"),
+            },
+        )
+        return found[0]
+
+    async def assert_delivery(
+        self,
+        org_id: str,
+        run_id: str,
+        lease_owner: str,
+        idempotency_key: str,
+        projected_events: JsonValue = None,
+        chunk: int | None = None,
+        chunk_count: int | None = None,
+    ) -> Proof:
+        """Prove a delivery; LeaseLostError with the reason otherwise. For receivers of one's own.
+
+        Holds only as long as the transaction that asks, so call it on the connection that appends
+        (``Functions(OnConnection(connection))``).
+        """
+        found = await self._executor.rows(
+            Proof,
+            "select a.first_seq, a.last_seq, a.first_index, a.event_total"
+            " from {schema}.assert_delivery(p_org_id => %(p_org_id)s::text,"
+            " p_run_id => %(p_run_id)s::text, p_lease_owner => %(p_lease_owner)s::text,"
+            " p_idempotency_key => %(p_idempotency_key)s::text,"
+            " p_projected_events => %(p_projected_events)s::jsonb,"
+            " p_chunk => %(p_chunk)s::integer, p_chunk_count => %(p_chunk_count)s::integer) as a",
+            {
+                "p_org_id": org_id,
+                "p_run_id": run_id,
+                "p_lease_owner": lease_owner,
+                "p_idempotency_key": idempotency_key,
+                "p_projected_events": None
+                if projected_events is None
+                else encode(projected_events, "p_projected_events"),
+                "p_chunk": chunk,
+                "p_chunk_count": chunk_count,
+            },
+        )
+        return found[0]
+
+    async def append_run_created(
+        self,
+        org_id: str,
+        run_id: str,
+        idempotency_key: str,
+        lease_owner: str,
+        events: JsonValue,
+    ) -> Append:
+        """Prove a delivery and append its run.created."""
+        found = await self._executor.rows(
+            Append,
+            "select a.outcome, a.first_position, a.last_position, a.complete"
+            " from {schema}.append_run_created(p_org_id => %(p_org_id)s::text,"
+            " p_run_id => %(p_run_id)s::text, p_idempotency_key => %(p_idempotency_key)s::text,"
+            " p_lease_owner => %(p_lease_owner)s::text, p_events => %(p_events)s::jsonb) as a",
+            {
+                "p_org_id": org_id,
+                "p_run_id": run_id,
+                "p_idempotency_key": idempotency_key,
+                "p_lease_owner": lease_owner,
+                "p_events": encode(events, "p_events"),
+            },
+        )
+        return found[0]
+
+    async def append_run_started(
+        self,
+        org_id: str,
+        run_id: str,
+        idempotency_key: str,
+        lease_owner: str,
+        events: JsonValue,
+        launch: JsonValue,
+    ) -> Append:
+        """Prove a delivery and append its run.started; keeps the launch without credentials."""
+        found = await self._executor.rows(
+            Append,
+            "select a.outcome, a.first_position, a.last_position, a.complete"
+            " from {schema}.append_run_started(p_org_id => %(p_org_id)s::text,"
+            " p_run_id => %(p_run_id)s::text, p_idempotency_key => %(p_idempotency_key)s::text,"
+            " p_lease_owner => %(p_lease_owner)s::text, p_events => %(p_events)s::jsonb,"
+            " p_launch => %(p_launch)s::jsonb) as a",
+            {
+                "p_org_id": org_id,
+                "p_run_id": run_id,
+                "p_idempotency_key": idempotency_key,
+                "p_lease_owner": lease_owner,
+                "p_events": encode(events, "p_events"),
+                "p_launch": encode(launch, "p_launch"),
+            },
+        )
+        return found[0]
+
+    async def append_run_events(
+        self,
+        org_id: str,
+        run_id: str,
+        idempotency_key: str,
+        lease_owner: str,
+        events: JsonValue,
+        chunk: int = 1,
+        chunk_count: int = 1,
+    ) -> Append:
+        """Prove a delivery, or one piece of it, and append its events."""
+        found = await self._executor.rows(
+            Append,
+            "select a.outcome, a.first_position, a.last_position, a.complete"
+            " from {schema}.append_run_events(p_org_id => %(p_org_id)s::text,"
+            " p_run_id => %(p_run_id)s::text, p_idempotency_key => %(p_idempotency_key)s::text,"
+            " p_lease_owner => %(p_lease_owner)s::text, p_events => %(p_events)s::jsonb,"
+            " p_chunk => %(p_chunk)s::integer, p_chunk_count => %(p_chunk_count)s::integer) as a",
+            {
+                "p_org_id": org_id,
+                "p_run_id": run_id,
+                "p_idempotency_key": idempotency_key,
+                "p_lease_owner": lease_owner,
+                "p_events": encode(events, "p_events"),
+                "p_chunk": chunk,
+                "p_chunk_count": chunk_count,
             },
         )
         return found[0]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
+from uuid import UUID
 
 from counterfoil.database import Executor
 from counterfoil.json_text import JsonValue, encode
@@ -45,6 +46,19 @@ class Setting:
 
     name: str
     value: JsonValue
+
+
+@dataclass(frozen=True, slots=True)
+class AuditEntry:
+    """Something an operator did by hand."""
+
+    audit_id: UUID
+    recorded_at: datetime
+    actor: str
+    action: str
+    target: dict[str, JsonValue]
+    reason: str | None
+    details: dict[str, JsonValue]
 
 
 class OperationFunctions:
@@ -115,6 +129,41 @@ class OperationFunctions:
             "select s.done::text as done from {schema}.set_setting(p_name => %(p_name)s::text,"
             " p_value => %(p_value)s::jsonb) as s (done)",
             {"p_name": name, "p_value": encode(value, "p_value")},
+        )
+
+    async def set_admission_limits(
+        self, org_id: str, scope: str, limits: JsonValue
+    ) -> dict[str, JsonValue]:
+        """Change limits; ``scope`` is org, default or installation. The limits that apply now."""
+        found = await self._executor.rows(
+            _Json,
+            "select s.value from {schema}.set_admission_limits(p_org_id => %(p_org_id)s::text,"
+            " p_scope => %(p_scope)s::text, p_limits => %(p_limits)s::jsonb) as s (value)",
+            {"p_org_id": org_id, "p_scope": scope, "p_limits": encode(limits, "p_limits")},
+        )
+        value: dict[str, JsonValue] = found[0].value
+        return value
+
+    async def list_audit(
+        self,
+        org_id: str | None = None,
+        before: datetime | None = None,
+        before_id: UUID | None = None,
+        limit: int = 50,
+    ) -> list[AuditEntry]:
+        """What operators did, latest first; continue with the last one's time and id."""
+        return await self._executor.rows(
+            AuditEntry,
+            "select a.audit_id, a.recorded_at, a.actor, a.action, a.target, a.reason, a.details"
+            " from {schema}.list_audit(p_org_id => %(p_org_id)s::text,"
+            " p_before => %(p_before)s::timestamptz, p_before_id => %(p_before_id)s::uuid,"
+            " p_limit => %(p_limit)s::integer) as a",
+            {
+                "p_org_id": org_id,
+                "p_before": before,
+                "p_before_id": before_id,
+                "p_limit": limit,
+            },
         )
 
     async def start_listening(self, listener: str, queue: str, seconds: int) -> str:

@@ -45,6 +45,11 @@ class FailureClass:
     error: str | None
 
 
+@dataclass(frozen=True, slots=True)
+class _Boolean:
+    value: bool
+
+
 class ReceiptFunctions:
     """Step receipts, set-based."""
 
@@ -120,6 +125,85 @@ class ReceiptFunctions:
                 "p_receipts": encode(receipts, "p_receipts"),
             },
         )
+
+    async def mark_receipts_queued(
+        self, org_id: str, run_id: str, receipts: JsonValue
+    ) -> list[Receipt]:
+        """Leased work that waits for a place elsewhere: ``[{key, leaseId, runAttempt}, …]``."""
+        return await self._executor.rows(
+            Receipt,
+            "select r.ordinal, r.key, r.receipt from {schema}.mark_receipts_queued("
+            "p_org_id => %(p_org_id)s::text, p_run_id => %(p_run_id)s::text,"
+            " p_receipts => %(p_receipts)s::jsonb) as r",
+            {
+                "p_org_id": org_id,
+                "p_run_id": run_id,
+                "p_receipts": encode(receipts, "p_receipts"),
+            },
+        )
+
+    async def mark_receipts_running(
+        self, org_id: str, run_id: str, receipts: JsonValue, lease_seconds: int | None = None
+    ) -> list[Receipt]:
+        """Leased work that computes again: ``[{key, leaseId, runAttempt}, …]``."""
+        return await self._executor.rows(
+            Receipt,
+            "select r.ordinal, r.key, r.receipt from {schema}.mark_receipts_running("
+            "p_org_id => %(p_org_id)s::text, p_run_id => %(p_run_id)s::text,"
+            " p_receipts => %(p_receipts)s::jsonb,"
+            " p_lease_seconds => %(p_lease_seconds)s::integer) as r",
+            {
+                "p_org_id": org_id,
+                "p_run_id": run_id,
+                "p_receipts": encode(receipts, "p_receipts"),
+                "p_lease_seconds": lease_seconds,
+            },
+        )
+
+    async def release_receipts(
+        self, org_id: str, run_id: str, receipts: JsonValue
+    ) -> list[Receipt]:
+        """Give claims back: ``[{key, leaseId, runAttempt}, …]``."""
+        return await self._executor.rows(
+            Receipt,
+            "select r.ordinal, r.key, r.receipt from {schema}.release_receipts("
+            "p_org_id => %(p_org_id)s::text, p_run_id => %(p_run_id)s::text,"
+            " p_receipts => %(p_receipts)s::jsonb) as r",
+            {
+                "p_org_id": org_id,
+                "p_run_id": run_id,
+                "p_receipts": encode(receipts, "p_receipts"),
+            },
+        )
+
+    async def skip_receipts(self, org_id: str, run_id: str, receipts: JsonValue) -> list[Receipt]:
+        """Settle steps that need no computing: ``[{key, leaseId, runAttempt, output}, …]``."""
+        return await self._executor.rows(
+            Receipt,
+            "select r.ordinal, r.key, r.receipt from {schema}.skip_receipts("
+            "p_org_id => %(p_org_id)s::text, p_run_id => %(p_run_id)s::text,"
+            " p_receipts => %(p_receipts)s::jsonb) as r",
+            {
+                "p_org_id": org_id,
+                "p_run_id": run_id,
+                "p_receipts": encode(receipts, "p_receipts"),
+            },
+        )
+
+    async def observe_docflow_node(self, org_id: str, run_id: str, observation: JsonValue) -> bool:
+        """Note what a node did, best effort; False when a later status is known already."""
+        found = await self._executor.rows(
+            _Boolean,
+            "select o.value from {schema}.observe_docflow_node(p_org_id => %(p_org_id)s::text,"
+            " p_run_id => %(p_run_id)s::text,"
+            " p_observation => %(p_observation)s::jsonb) as o (value)",
+            {
+                "p_org_id": org_id,
+                "p_run_id": run_id,
+                "p_observation": encode(observation, "p_observation"),
+            },
+        )
+        return found[0].value
 
     async def heartbeat_receipts(
         self, org_id: str, run_id: str, receipts: JsonValue, lease_seconds: int | None = None

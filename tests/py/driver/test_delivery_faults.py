@@ -48,6 +48,31 @@ async def test_a_frozen_receipt_does_not_grow_after_a_failure(scene: Scene) -> N
     assert (await scene.sources())[2:4] == ["p1", "p2"]
 
 
+async def test_a_begun_delivery_is_cut_alike_whatever_the_settings_are_by_then(
+    scene: Scene,
+) -> None:
+    await scene.functions.set_setting("delivery_piece_max_events", 2)
+    await scene.start()
+    async with scene.dispatching():
+        await scene.all_delivered()
+    await scene.ingress("e1", count=5)
+    first, second = scene.between.fault("/events"), scene.between.fault("/events", status=500)
+    async with scene.dispatching():
+        await scene.reported("retrying")
+        assert first.reached.is_set()
+        assert second.reached.is_set()
+        await scene.functions.set_setting("delivery_piece_max_events", 100)
+        await scene.make_due()
+        await scene.all_delivered()
+    bodies = [r.json() for r in scene.between.requests if r.path.endswith("/events")]
+    assert [(b["chunk"], b["chunkCount"]) for b in bodies] == [
+        *((1, 3), (2, 3)),
+        *((1, 3), (2, 3), (3, 3)),
+    ]
+    assert bodies[0] == bodies[2] | {"leaseOwner": bodies[0]["leaseOwner"]}
+    assert (await scene.ledger())[2:] == ["sheet.row"] * 5
+
+
 async def test_a_failing_receiver_is_charged_with_backoff(scene: Scene) -> None:
     await scene.start()
     async with scene.dispatching():

@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from counterfoil.dispatcher import Dispatcher
+from counterfoil.errors import InvalidStateError
 from tests.py.driver.scene import ORG, Scene
 
 
@@ -101,3 +102,32 @@ async def test_an_unknown_target_delivers_what_there_is(
     await scene.start()
     result = await dispatcher.dispatch_through_event(ORG, "run", "nothing")
     assert (result.delivered, result.blocked, result.attempted) == (False, False, 2)
+
+
+async def test_a_canceller_takes_the_run_over_and_drains_it(
+    scene: Scene, dispatcher: Dispatcher
+) -> None:
+    await scene.start()
+    await scene.progress("p1")
+    gate = asyncio.Event()
+    fault = scene.between.fault("/created", hold=gate)
+    slow = scene.dispatcher()
+    running = asyncio.create_task(slow.run())
+    await fault.reached.wait()
+    slow.stop()
+    await scene.functions.cancel_run(ORG, "run", "no longer wanted")
+    result = await dispatcher.dispatch_through_event(ORG, "run", "p1", take_over=True)
+    assert result.delivered
+    gate.set()
+    await running
+    assert await scene.ledger() == ["run.created", "run.started", "run.progress"]
+    assert {report.outcome for report in scene.reports} == {"delivered", "lost"}
+
+
+async def test_a_run_that_is_not_cancelled_is_not_taken_over(
+    scene: Scene, dispatcher: Dispatcher
+) -> None:
+    await scene.start()
+    with pytest.raises(InvalidStateError) as refused:
+        await dispatcher.dispatch_through_event(ORG, "run", "p1", take_over=True)
+    assert refused.value.reason == "run_not_cancelled"

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import inspect
+import tomllib
 from collections.abc import Mapping
 from dataclasses import MISSING, fields, is_dataclass
+from pathlib import Path
 from typing import Any, LiteralString, TypeVar
 
 import psycopg
@@ -15,6 +17,7 @@ from counterfoil.functions import Functions
 from counterfoil.json_text import JsonText
 
 Row = TypeVar("Row")
+SQL = Path(__file__).parents[3] / "sql"
 
 METHODS = [
     name
@@ -87,3 +90,9 @@ async def test_the_statement_fits_the_schema(name: str, installed_template: str)
 async def test_the_statement_calls_the_function_of_the_same_name(name: str) -> None:
     captured = await capture(name)
     assert "{schema}." + name + "(" in captured.statement
+
+
+def test_every_granted_function_has_a_method() -> None:
+    rooms = tomllib.loads((SQL / "grants.toml").read_text())
+    granted = {name for functions in rooms.values() for name, roles in functions.items() if roles}
+    assert granted == set(METHODS)
