@@ -33,7 +33,7 @@ export COUNTERFOIL_SCHEMA := $(SCHEMA)
 endif
 
 .PHONY: help demo up down migrate status verify plan prepare-indexes
-.PHONY: test lint pgtap isolation pytest bench docs clean packages container
+.PHONY: test lint pgtap isolation pytest coverage bench docs clean packages container
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -83,6 +83,9 @@ isolation: packages $(ENV) $(CONTAINER) ## what concurrent sessions may and may 
 
 pytest: packages $(ENV) $(PGSPOT) $(CONTAINER) ## driver, gateway, faults, properties
 	@$(BIN)/python -m tests.suite pytest --only $(T)
+
+coverage: packages $(ENV) ## which statements and branches of the functions the pgTAP files reach
+	@$(BIN)/python -m tests.suite.coverage
 
 bench: $(ENV) $(CONTAINER) ## the measurements behind docs/benchmarks.md
 	@$(BIN)/python -m benchmarks

@@ -21,7 +21,8 @@ def create_database(admin_dsn: str, template: str = "template0") -> str:
     name = f"cf_test_{uuid.uuid4().hex[:12]}"
     with psycopg.connect(admin_dsn, autocommit=True) as connection:
         connection.execute(
-            sql.SQL("create database {} template {}").format(
+            # Faster than the default where nothing is flushed to disk.
+            sql.SQL("create database {} template {} strategy file_copy").format(
                 sql.Identifier(name), sql.Identifier(template)
             )
         )

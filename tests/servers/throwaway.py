@@ -101,9 +101,10 @@ def pgtap_prefix() -> Path | None:
 class ThrowawayServer:
     """One server; use it as a context manager, or ``start()`` and ``stop()`` it."""
 
-    def __init__(self, which: str = EMBEDDED) -> None:
+    def __init__(self, which: str = EMBEDDED, **settings: str) -> None:
+        """``which`` as for `find_installation`; ``settings`` go over those of a test server."""
         self.installation = find_installation(which)
-        self.which = which
+        self._settings = settings
         self._account = _unprivileged_account()
         self._folder: Path | None = None
         self._process: subprocess.Popen[bytes] | None = None
@@ -165,6 +166,7 @@ class ThrowawayServer:
                 settings["extension_control_path"] = f"$system:{prefix}"
         if self.installation.has_plpgsql_check:
             settings["shared_preload_libraries"] = "plpgsql_check"
+        settings |= self._settings
         options = [part for name, value in settings.items() for part in ("-c", f"{name}={value}")]
         self._process = self._popen(
             [str(bin_dir / "postgres"), "-D", str(folder / "data"), *options],

@@ -6,10 +6,8 @@ import os
 import re
 import shutil
 import subprocess
-import tempfile
 import time
 from collections.abc import Sequence
-from contextlib import ExitStack
 from pathlib import Path
 
 from psycopg.conninfo import conninfo_to_dict
@@ -30,39 +28,42 @@ def run(part: str, admin_dsn: str, paths: Sequence[Path] = ()) -> Outcome:
     """Run the files below ``paths`` (all of them by default) on the server of ``admin_dsn``."""
     began = time.monotonic()
     files = pgtap.find_files(list(paths) or [_FILES])
-    with ExitStack() as stack:
-        template = stack.enter_context(temporary_database(admin_dsn))
+    with temporary_database(admin_dsn) as template:
         install(template, "pgtap")
-        pool = [
-            stack.enter_context(temporary_database(admin_dsn, database_name(template)))
-            for _ in range(JOBS)
-        ]
         if shutil.which("pg_prove") and shutil.which("psql"):
-            passed, failed = _with_pg_prove(pool, files)
+            passed, failed = with_pg_prove(template, files)
         else:
-            summary = pgtap.run_files(pool[0], files, print)
-            passed, failed = summary.passed, summary.failed
+            passed, failed = with_our_own(admin_dsn, template, files)
     return Outcome(part, passed, failed, time.monotonic() - began)
 
 
-def _with_pg_prove(pool: Sequence[str], files: Sequence[Path]) -> tuple[int, int]:
-    found = conninfo_to_dict(pool[0])
-    with tempfile.TemporaryDirectory() as locks:
-        environment = os.environ | {
-            **{name: str(found[key]) for key, name in _VARIABLES.items() if key in found},
-            "COUNTERFOIL_TEST_POOL": " ".join(database_name(dsn) for dsn in pool),
-            "COUNTERFOIL_TEST_LOCKS": locks,
-        }
-        proved = subprocess.run(
-            [
-                *("pg_prove", "--psql-bin", str(ROOT / "tests/suite/psql-of-pool")),
-                *("--jobs", str(len(pool)), "--failures", "--comments", "--nocount", "--nocolor"),
-                *(os.path.relpath(path) for path in files),
-            ],
-            env=environment,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
+def with_our_own(admin_dsn: str, template: str, files: Sequence[Path]) -> tuple[int, int]:
+    """Passed and failed tests of ``files``, one after the other, by ``counterfoil.pgtap``."""
+    passed = failed = 0
+    for path in files:
+        with temporary_database(admin_dsn, database_name(template)) as dsn:
+            summary = pgtap.run_files(dsn, [path], print)
+        passed, failed = passed + summary.passed, failed + summary.failed
+    return passed, failed
+
+
+def with_pg_prove(template: str, files: Sequence[Path]) -> tuple[int, int]:
+    """Passed and failed tests of ``files``, some at a time, by pg_prove."""
+    found = conninfo_to_dict(template)
+    environment = os.environ | {
+        **{name: str(found[key]) for key, name in _VARIABLES.items() if key in found},
+        "COUNTERFOIL_TEST_TEMPLATE": database_name(template),
+    }
+    proved = subprocess.run(
+        [
+            *("pg_prove", "--psql-bin", str(ROOT / "tests/suite/psql-of-own-database")),
+            *("--jobs", str(JOBS), "--failures", "--comments", "--nocount", "--nocolor"),
+            *(os.path.relpath(path) for path in files),
+        ],
+        env=environment,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
     print(proved.stdout, end="", flush=True)
     return read_counts(proved.stdout, proved.returncode)
 

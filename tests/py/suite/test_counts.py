@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import subprocess
 from pathlib import Path
 
+import psycopg
 import pytest
 
 from tests.suite import pgtap, pytests
 from tests.suite.outcome import Outcome
-
-ROOT = Path(__file__).parents[3]
 
 
 def test_pg_prove_that_passed() -> None:
@@ -51,36 +49,20 @@ def test_an_outcome_fails_when_anything_failed() -> None:
     assert "FAILED" in Outcome("x", 3, 1, 1.0).line()
 
 
-def test_files_that_run_at_once_have_databases_of_their_own(tmp_path: Path) -> None:
-    # The wrapper around psql gives the second caller the second database while the first is open.
-    wrapper = ROOT / "tests/suite/psql-of-pool"
-    folder = tmp_path / "bin"
-    folder.mkdir()
-    psql = folder / "psql"
-    psql.write_text('#!/bin/sh\necho "$PGDATABASE"\nread -r _ || true\n')
-    psql.chmod(0o755)
-    environment = {
-        "PATH": f"{folder}:/usr/bin:/bin",
-        "COUNTERFOIL_TEST_POOL": "first second",
-        "COUNTERFOIL_TEST_LOCKS": str(tmp_path),
-    }
+def test_each_file_gets_a_database_of_its_own_that_goes_with_it(
+    admin_dsn: str, database: str, tmp_path: Path
+) -> None:
+    kept = "create table kept (n int); commit; begin;\n"  # the second would fail on the first's
+    for name in ("a", "b"):
+        (tmp_path / f"{name}.sql").write_text(f"begin;\n{kept}select '1..1';\nselect 'ok 1';\n")
+    files = [tmp_path / "a.sql", tmp_path / "b.sql"]
+    before = databases(admin_dsn)
+    assert pgtap.with_pg_prove(database, files) == (2, 0)
+    assert pgtap.with_our_own(admin_dsn, database, files) == (2, 0)
+    assert databases(admin_dsn) == before
 
-    def start() -> subprocess.Popen[str]:
-        return subprocess.Popen(
-            [wrapper], env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE, text=True,
-        )  # fmt: skip
 
-    one = start()
-    assert one.stdout is not None
-    assert one.stdout.readline() == "first\n"
-    two = start()
-    assert two.stdout is not None
-    assert two.stdout.readline() == "second\n"
-    three = start()
-    assert "more jobs than databases" in three.communicate()[1]
-    assert three.returncode == 1
-    for process in (one, two):
-        process.communicate("")
-    four = start()
-    assert four.communicate("")[0] == "first\n"
+def databases(admin_dsn: str) -> set[str]:
+    with psycopg.connect(admin_dsn) as connection:
+        found = connection.execute("select d.datname from pg_catalog.pg_database as d").fetchall()
+    return {name for (name,) in found}
