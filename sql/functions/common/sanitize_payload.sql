@@ -44,18 +44,28 @@ begin
         return p_document;
     end if;
 
+    -- Containers alone are walked by a call of their own.
     if v_kind = 'array' then
-        select jsonb_agg(counterfoil.sanitize_payload(e.value, p_max_depth - 1) order by e.ordinality)
+        select jsonb_agg(
+            case
+                when jsonb_typeof(e.value) in ('object', 'array') then counterfoil.sanitize_payload(e.value, p_max_depth - 1)
+                when jsonb_typeof(e.value) = 'string' then to_jsonb(counterfoil.redact_text(e.value #>> '{}'))
+                else e.value
+            end order by e.ordinality
+        )
         into v_clean
         from jsonb_array_elements(p_document) with ordinality as e (value, ordinality);
     else
-        select jsonb_object_agg(counterfoil.redact_text(e.key), case
+        select jsonb_object_agg(case when k.suspect then counterfoil.redact_text(e.key) else e.key end, case
             when jsonb_typeof(e.value) in ('null', 'boolean') or e.value = '""'::jsonb then e.value
-            when counterfoil.is_secret_name(e.key) then '"[redacted]"'::jsonb
-            else counterfoil.sanitize_payload(e.value, p_max_depth - 1)
+            when k.suspect and counterfoil.is_secret_name(e.key) then '"[redacted]"'::jsonb
+            when jsonb_typeof(e.value) in ('object', 'array') then counterfoil.sanitize_payload(e.value, p_max_depth - 1)
+            when jsonb_typeof(e.value) = 'string' then to_jsonb(counterfoil.redact_text(e.value #>> '{}'))
+            else e.value
         end)
         into v_clean
-        from jsonb_each(p_document) as e;
+        from jsonb_each(p_document) as e
+        cross join lateral (select counterfoil.looks_secret(e.key) as suspect offset 0) as k;
     end if;
 
     return coalesce(v_clean, p_document);

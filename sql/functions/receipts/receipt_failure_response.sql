@@ -64,6 +64,9 @@ begin
     v_headers := jsonb_build_object(
         'content-type', 'application/json', 'x-counterfoil-error-code', v_class.code
     ) || case
+        when p_operation = 'receipt' then '{"x-counterfoil-receipt-wire-format": "3"}'::jsonb
+        else '{}'::jsonb
+    end || case
         when v_retry_after_ms is null then '{}'::jsonb
         else jsonb_build_object('retry-after', greatest(1, ceil(v_retry_after_ms / 1000.0))::text)
     end || case

@@ -3,7 +3,7 @@
 begin;
 \ir ../setup.psql
 \ir setup.psql
-select plan(117);
+select plan(120);
 
 -- The whole text, and what must be left of it.
 create temporary table texts (given text, kept text) on commit drop;
@@ -87,10 +87,15 @@ select is(counterfoil.redact_text(null), null, 'null');
 select is(counterfoil.is_secret_name(n.name), true, n.name || ' is secret')
 from (values ('password'), ('Password'), ('db_password'), ('userPassword'), ('passwd'), ('pwd'), ('secret'), ('clientSecret'),
   ('API-Key'), ('x-api-key'), ('apiKeys'), ('accessToken'), ('refresh_token'), ('token'), ('Authorization'), ('proxy-authorization'),
-  ('Set-Cookie'), ('privateKey'), ('connectionString'), ('credentials'), ('aws_secret_access_key'), ('sessionKey')) as n (name);
+  ('Set-Cookie'), ('privateKey'), ('connectionString'), ('credentials'), ('aws_secret_access_key'), ('sessionKey'), ('api.key'), ('pass-word')) as n (name);
 select is(counterfoil.is_secret_name(n.name), false, n.name || ' is not')
 from (values ('tokens'), ('maxTokens'), ('token_count'), ('nextPageToken'), ('continuation_token'), ('secretary'), ('key'), ('keys'),
   ('primaryKey'), ('passwordless'), ('author'), ('cookieConsent'), ('')) as n (name);
+
+select is(
+  (select array_agg(n.name) from (values ('password'), ('api.key'), ('pass-word'), ('Set-Cookie'), ('x_api_key'), ('DSN')) as n (name)
+   where counterfoil.sanitize_payload(jsonb_build_object('in', jsonb_build_object(n.name, 'x')), 32) #>> array['in', n.name] <> '[redacted]'),
+  null, 'the first look misses no name');
 
 -- Documents.
 select is(
