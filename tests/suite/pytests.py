@@ -22,6 +22,7 @@ def run(part: str, admin_dsn: str, paths: Sequence[Path], marker: str | None) ->
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "report.xml"
         command = [sys.executable, "-m", "pytest", "-q", f"--junitxml={report}"]
+        command += ["--durations=10", "--durations-min=5"]
         command += ["-m", marker] if marker else []
         command += [str(path) for path in paths]
         # What a person set for their own installation must not leak into the tests.
