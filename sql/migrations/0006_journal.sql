@@ -16,17 +16,31 @@ create table counterfoil.run_journal (
     content_digest bytea not null,
     event_id text collate "C" not null,
     recorded_at timestamptz not null,
-    search tsvector generated always as (to_tsvector('simple', line)) stored,
+    terms bigint[] not null,
     constraint run_journal_pkey primary key (org_id, run_id, identity),
-    constraint run_journal_position_key unique (org_id, run_id, channel, position),
+    constraint run_journal_position_key unique (org_id, run_id, position, channel),
     constraint run_journal_channel_is_known check (channel in ('log', 'progress', 'receipt')),
     constraint run_journal_position_is_positive check (position >= 1),
-    constraint run_journal_attempt_not_negative check (producer_attempt >= 0)
-) with (fillfactor = 100, autovacuum_vacuum_insert_scale_factor = 0.05);
+    constraint run_journal_attempt_not_negative check (producer_attempt >= 0),
+    constraint run_journal_occurred_at_is_finite check (isfinite(occurred_at))
+) with (
+    fillfactor = 100, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_insert_scale_factor = 0.05,
+    autovacuum_analyze_scale_factor = 0.02
+);
 
-create index run_journal_recent_idx on counterfoil.run_journal (org_id, occurred_at desc, run_id, identity);
-create index run_journal_search_idx on counterfoil.run_journal using gin (search);
+-- Partial, though it holds every row: no look-up of an entry by its key can take it for the primary key.
+create index run_journal_recent_idx on counterfoil.run_journal (org_id, occurred_at, run_id, channel, position)
+where occurred_at > '-infinity';
+-- The terms are hashes that begin with the org: a word leads to the org's own entries and to no other's.
+create index run_journal_terms_idx on counterfoil.run_journal using gin (terms);
 create index run_journal_retention_idx on counterfoil.run_journal (recorded_at);
+
+-- Retention of what has ended, the oldest first.
+create index runs_ended_idx on counterfoil.runs (ended_at) where ended_at is not null;
+create index ledgers_ended_idx on counterfoil.ledgers (ended_at) where ended_at is not null;
+-- Runs that failed, for the list that operators ask for most. It names error and not status, since an index that
+-- names status would make every change of a run's status an update of all its indexes.
+create index runs_with_error_idx on counterfoil.runs (org_id, created_at desc, run_id desc) where error is not null;
 
 comment on table counterfoil.run_journal is
 'Canonical journal: log lines, progress and receipt events of runs, once per origin identity, for reading and search.';
@@ -45,4 +59,4 @@ comment on column counterfoil.run_journal.details is 'Structured content of a pr
 comment on column counterfoil.run_journal.content_digest is 'sha256 of the content: the same identity with another digest is refused.';
 comment on column counterfoil.run_journal.event_id is 'Fact that brought the entry.';
 comment on column counterfoil.run_journal.recorded_at is 'Database time of the indexing. Retention counts from it.';
-comment on column counterfoil.run_journal.search is 'Words of the line, for full-text search in any language.';
+comment on column counterfoil.run_journal.terms is 'What the entry can be found by: hashes of org and word, and of org and run, channel, level, day and hour.';

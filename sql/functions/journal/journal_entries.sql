@@ -136,12 +136,7 @@ as $function$
         o.attempt,
         o.entry_id,
         o.level,
-        coalesce(
-            case jsonb_typeof(o.occurred_at)
-                when 'number' then to_timestamp((o.occurred_at #>> '{}')::double precision / 1000)
-            end,
-            p_created_at
-        ),
+        case when o.occurred_at is null then p_created_at else coalesce(counterfoil.event_time(o.occurred_at), p_created_at) end,
         o.line,
         o.context,
         o.details,

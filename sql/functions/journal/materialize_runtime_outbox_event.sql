@@ -22,6 +22,7 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $function$
 declare
+    v_now timestamptz := clock_timestamp();
     v_fact record;
     v_origin boolean;
     v_entries bigint;
@@ -72,14 +73,15 @@ begin
     written as (
         insert into counterfoil.run_journal (
             org_id, run_id, identity, channel, "position", producer_attempt, entry_id, level, occurred_at,
-            line, context, details, content_digest, event_id, recorded_at
+            line, context, details, content_digest, event_id, recorded_at, terms
         )
         select distinct on (e.identity)
             p_org_id, v_fact.run_id, e.identity, e.channel, e."position", e.producer_attempt, e.entry_id, e.level,
-            e.occurred_at, e.line, e.context, e.details, e.content_digest, p_event_id, statement_timestamp()
+            e.occurred_at, e.line, e.context, e.details, e.content_digest, p_event_id, v_now,
+            counterfoil.journal_terms(p_org_id, v_fact.run_id, e.channel, e.level, e.occurred_at, e.line)
         from entries as e
         order by e.identity, e."position"
-        on conflict do nothing
+        on conflict (org_id, run_id, identity) do nothing
         returning 1
     )
 

@@ -26,13 +26,7 @@ declare
 begin
     perform counterfoil.check_limit(p_limit, 1, 10000, 'p_limit');
 
-    if not exists (
-        select
-        from pg_index as i
-        inner join pg_class as c on c.oid = i.indexrelid
-        where i.indrelid = 'counterfoil.run_journal'::regclass
-            and c.relname = 'run_journal_retention_idx' and i.indisready and i.indisvalid
-    ) then
+    if not counterfoil.retention_index_is_ready() then
         perform counterfoil.raise_invalid_state(
             'The journal''s retention index is missing, not ready or not valid.', 'retention_index_not_ready',
             'Run make prepare-indexes, then make verify, before log text is taken out of facts.'

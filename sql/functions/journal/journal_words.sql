@@ -1,0 +1,42 @@
+-- journal_words: the words of a text, in lower case, in their order, empty where separators meet.
+--
+-- Promises: splits at spaces and punctuation but for the underscore, in any script and whatever the database's locale.
+--           Scripts that put no space between words (Chinese, Japanese, Korean, Thai, Lao, Khmer, Burmese) are split into
+--           letters. Elements are '' between two separators and at an end where a separator stands.
+-- Locks:    nothing.
+-- Raises:   nothing.
+-- Since:    1
+
+create or replace function counterfoil.journal_words(p_text text)
+returns text[]
+language sql
+immutable
+parallel safe
+strict
+security invoker
+as $function$
+    select string_to_array(
+        case
+            -- The short list for plain ASCII: translate() compares every character with the whole list.
+            when octet_length(p_text) = length(p_text)
+                then translate(
+                    lower(p_text), E' !"#$%&''()*+,-./:;<=>?@[\\]^`{|}~\t\r\n\x0b\x0c', '                                     '
+                )
+            else translate(
+                regexp_replace(
+                    lower(p_text),
+                    '([\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\u2fff\u3040-\u9fff\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff])',
+                    ' \1 ', 'g'
+                ),
+                E' !"#$%&''()*+,-./:;<=>?@[\\]^`{|}~\t\r\n\x0b\x0c«»“”„‘’‚…–—·•¡¿、。「」『』《》【】（），．：；？！\u00a0\u3000',
+                repeat(' ', 80)
+            )
+        end,
+        ' '
+    )
+$function$;
+
+comment on function counterfoil.journal_words(text) is
+'Words of a text in lower case, split at spaces and punctuation, letter by letter where a script has no spaces; '''' between adjoining separators. Private.';
+
+revoke all on function counterfoil.journal_words(text) from public;
