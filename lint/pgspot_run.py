@@ -6,6 +6,7 @@ that our functions need. Here it parses the text as it stands in the file.
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from pglast import parse_plpgsql, parse_sql
@@ -17,8 +18,9 @@ def visit_plpgsql(state: Any, node: Any) -> None:
     sql, location = state.counter.sql, state.counter.stmt_location
     statement = next(item for item in parse_sql(sql) if item.stmt_location == location)
     end = location + statement.stmt_len if statement.stmt_len else len(sql)
-    # The parser outside the server knows no schema of ours.
-    text = sql[location:end].replace("counterfoil.", "public.")
+    # The parser outside the server knows neither our schema nor arrays of rows.
+    text = re.sub(r"\bcounterfoil\.\w+\[\]", "text[]", sql[location:end])
+    text = text.replace("counterfoil.", "public.")
     visitor = visitors.PLPGSQLVisitor(state)
     for item in parse_plpgsql(f"{text};"):
         visitor(item)

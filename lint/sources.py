@@ -231,8 +231,10 @@ def _function(path: Path, text: str, statement: ast.RawStmt) -> Function:
     name = declaration.funcname[-1].sval
     function = Function(path, name, declaration, own, line)
     if function.language == "plpgsql":
-        # The parser outside the server knows the schema `public` only; the tree is the same.
-        tree = parse_plpgsql(own.replace(f"{SCHEMA}.", "public.") + ";")[0]["PLpgSQL_function"]
+        # The parser outside the server knows neither our schema nor arrays of rows; the tree is
+        # the same.
+        known = re.sub(rf"\b{SCHEMA}\.\w+\[\]", "text[]", own).replace(f"{SCHEMA}.", "public.")
+        tree = parse_plpgsql(f"{known};")[0]["PLpgSQL_function"]
         function.plpgsql = tree
         body_line = line + own[: own.find("$")].count("\n")
         function.queries.extend(_queries(tree, body_line))

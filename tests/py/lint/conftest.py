@@ -26,6 +26,7 @@ as $function$
 declare
     v_found counterfoil.words%rowtype;
     v_now timestamptz;
+    v_all counterfoil.words[];
 begin
     v_now := clock_timestamp();
     select w.* into v_found from counterfoil.words as w where w.word = p_word for update of w;
