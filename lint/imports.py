@@ -36,13 +36,13 @@ LAYERS: Layers = (
         "functions": (
             *("functions", "functions_claims", "functions_dead_letters", "functions_delivery"),
             *("functions_detached", "functions_facts", "functions_journal", "functions_ledger"),
-            *("functions_operations", "functions_receipts", "functions_runs", "functions_search"),
+            *("functions_operations", "functions_receipts", "functions_runs"),
         ),
     },
     {
         "wakeups": ("wakeups",),
         "launching": ("launching",),
-        "receiver": ("append", "authority", "tokens", "upstream"),
+        "receiver": ("addresses", "append", "authority", "tokens", "upstream"),
     },
     {
         "worker": (
@@ -55,13 +55,23 @@ LAYERS: Layers = (
         ),
         "gateway": (
             *("gateway", "gateway_access", "gateway_bodies", "gateway_failures"),
-            *("gateway_metrics",),
+            *("gateway_metrics", "gateway_proxy", "gateway_reads"),
         ),
     },
     {"services": ("services",)},
     {"stack": ("stack",)},
     {"demo": ("demo", "demo_play", "demo_report", "demo_view")},
-    {"cli": ("cli", "cli_common", "cli_runs", "cli_schema", "cli_services", "__main__")},
+    {
+        "cli": (
+            "cli",
+            "cli_common",
+            "cli_journal",
+            "cli_runs",
+            "cli_schema",
+            "cli_services",
+            "__main__",
+        )
+    },
 )
 
 

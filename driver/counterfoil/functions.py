@@ -35,7 +35,6 @@ from counterfoil.functions_runs import (
     RunOutcome,
     Suspension,
 )
-from counterfoil.functions_search import SearchFunctions
 
 __all__ = [
     "AcknowledgedLane",
@@ -74,7 +73,6 @@ class Functions(
     LedgerFunctions,
     JournalFunctions,
     ReceiptFunctions,
-    SearchFunctions,
     OperationFunctions,
 ):
     """Every stored function that drivers call, on a pool or on a connection of the caller's."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from counterfoil.database import Executor
@@ -25,6 +25,14 @@ class RunnerTerminal:
     outcome: str
     run_status: str
     accepted_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class RunnerRoute:
+    """Where a gateway forwards a runner's requests; the token is a credential, never shown."""
+
+    base_url: str
+    protection_bypass_token: str | None = field(repr=False)
 
 
 class DetachedFunctions:
@@ -94,5 +102,15 @@ class DetachedFunctions:
                 "p_lease_id": lease_id,
                 "p_terminal": encode(terminal, "p_terminal"),
             },
+        )
+        return found[0]
+
+    async def runner_route(self, org_id: str, run_id: str) -> RunnerRoute:
+        """The base URL that the run's launch pinned, while the run has not ended."""
+        found = await self._executor.rows(
+            RunnerRoute,
+            "select r.base_url, r.protection_bypass_token from {schema}.runner_route("
+            "p_org_id => %(p_org_id)s::text, p_run_id => %(p_run_id)s::text) as r",
+            {"p_org_id": org_id, "p_run_id": run_id},
         )
         return found[0]

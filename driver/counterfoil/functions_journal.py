@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 
 from counterfoil.database import Executor
+from counterfoil.json_text import JsonValue, encode
 
 MATERIALISE_TIMEOUT_MS = 60_000
 """Statement timeout of a materialisation; the lease it runs under is longer."""
@@ -28,16 +30,67 @@ class PurgedReceipts:
 
 
 @dataclass(frozen=True, slots=True)
-class PurgedRuns:
-    """What one batch of retention removed."""
+class PurgedJournal:
+    """What one batch of retention removed; ``more`` says whether another one would do something."""
+
+    entries: int
+    more: bool
+
+
+@dataclass(frozen=True, slots=True)
+class PurgedLedgers:
+    """What one batch of retention removed; ``more`` says whether another one would do something."""
 
     ledgers: int
-    runs: int
+    events: int
+    more: bool
 
 
 @dataclass(frozen=True, slots=True)
 class _Done:
     done: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Json:
+    value: JsonValue
+
+
+@dataclass(frozen=True, slots=True)
+class JournalRow:
+    """A row of a search: an entry, or the last row, which says how to go on.
+
+    ``kind`` is entry, more, pending or end; of the last three only ``cursor`` is filled.
+    ``highlights`` are (start, length) pairs in characters from 0. The two texts are ``context`` and
+    ``details`` as JSON text, for those who pass them on with every number as it was written.
+    """
+
+    kind: str
+    run_id: str | None
+    channel: str | None
+    position: int | None
+    occurred_at: datetime | None
+    level: str | None
+    event_id: str | None
+    line: str | None
+    context: JsonValue
+    details: JsonValue
+    context_text: str | None
+    details_text: str | None
+    highlights: list[list[int]] | None
+    cursor: JsonValue
+
+
+@dataclass(frozen=True, slots=True)
+class RunRow:
+    """A row of a search for runs: a run, or the last row (more or end) with its cursor."""
+
+    kind: str
+    run_id: str | None
+    created_at: datetime | None
+    status: str | None
+    run: JsonValue
+    cursor: JsonValue
 
 
 class JournalFunctions:
@@ -86,12 +139,116 @@ class JournalFunctions:
         )
         return found[0]
 
-    async def purge_runs(self, limit: int = 1000) -> PurgedRuns:
-        """Remove old ended runs and their ledgers; one batch."""
+    async def purge_journal(self, limit: int = 1000) -> PurgedJournal:
+        """Remove old journal entries of ended runs; one batch."""
         found = await self._executor.rows(
-            PurgedRuns,
-            "select p.ledgers, p.runs"
-            " from {schema}.purge_runs(p_limit => %(p_limit)s::integer) as p",
+            PurgedJournal,
+            "select p.entries, p.more"
+            " from {schema}.purge_journal(p_limit => %(p_limit)s::integer) as p",
             {"p_limit": limit},
         )
         return found[0]
+
+    async def purge_ledgers(self, limit: int = 1000) -> PurgedLedgers:
+        """Remove the ledgers of runs that ended long ago; about ``limit`` events."""
+        found = await self._executor.rows(
+            PurgedLedgers,
+            "select p.ledgers, p.events, p.more"
+            " from {schema}.purge_ledgers(p_limit => %(p_limit)s::integer) as p",
+            {"p_limit": limit},
+        )
+        return found[0]
+
+    async def search_journal(
+        self,
+        org_id: str,
+        query: str | None = None,
+        run_id: str | None = None,
+        channel: str | None = None,
+        before: JsonValue = None,
+        limit: int = 50,
+        *,
+        level: str | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        mode: str = "words",
+        order: str = "newest",
+    ) -> list[JournalRow]:
+        """One page of journal entries that match; go on with the last row's cursor as ``before``.
+
+        ``mode`` is words or substring, ``order`` newest or position (of one run). Any text is a
+        valid query. The last row is of kind more, pending (position only: more is to be indexed)
+        or end.
+        """
+        return await self._executor.rows(
+            JournalRow,
+            "select s.kind, s.run_id, s.channel, s.position, s.occurred_at, s.level,"
+            " s.event_id, s.line, s.context, s.details, s.context::text as context_text,"
+            " s.details::text as details_text, s.highlights, s.cursor"
+            " from {schema}.search_journal("
+            "p_org_id => %(p_org_id)s::text, p_query => %(p_query)s::text,"
+            " p_run_id => %(p_run_id)s::text, p_channel => %(p_channel)s::text,"
+            " p_before => %(p_before)s::jsonb, p_limit => %(p_limit)s::integer,"
+            " p_level => %(p_level)s::text, p_since => %(p_since)s::timestamptz,"
+            " p_until => %(p_until)s::timestamptz, p_mode => %(p_mode)s::text,"
+            " p_order => %(p_order)s::text) as s",
+            {
+                "p_org_id": org_id,
+                "p_query": query,
+                "p_run_id": run_id,
+                "p_channel": channel,
+                "p_before": None if before is None else encode(before, "p_before"),
+                "p_limit": limit,
+                "p_level": level,
+                "p_since": since,
+                "p_until": until,
+                "p_mode": mode,
+                "p_order": order,
+            },
+        )
+
+    async def search_runs(
+        self,
+        org_id: str,
+        status: str | None = None,
+        play_name: str | None = None,
+        query: str | None = None,
+        error: str | None = None,
+        *,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        before: JsonValue = None,
+        limit: int = 50,
+    ) -> list[RunRow]:
+        """One page of runs that match, the latest first; go on with the last row's cursor."""
+        return await self._executor.rows(
+            RunRow,
+            "select s.kind, s.run_id, s.created_at, s.status, s.run, s.cursor"
+            " from {schema}.search_runs("
+            "p_org_id => %(p_org_id)s::text, p_status => %(p_status)s::text,"
+            " p_play_name => %(p_play_name)s::text, p_query => %(p_query)s::text,"
+            " p_error => %(p_error)s::text, p_since => %(p_since)s::timestamptz,"
+            " p_until => %(p_until)s::timestamptz, p_before => %(p_before)s::jsonb,"
+            " p_limit => %(p_limit)s::integer) as s",
+            {
+                "p_org_id": org_id,
+                "p_status": status,
+                "p_play_name": play_name,
+                "p_query": query,
+                "p_error": error,
+                "p_since": since,
+                "p_until": until,
+                "p_before": None if before is None else encode(before, "p_before"),
+                "p_limit": limit,
+            },
+        )
+
+    async def maintain(self, limit: int = 1000) -> dict[str, JsonValue]:
+        """Recovery and one batch of every retention; ``more`` while a batch was full."""
+        found = await self._executor.rows(
+            _Json,
+            "select m.value from {schema}.maintain(p_limit => %(p_limit)s::integer) as m (value)",
+            {"p_limit": limit},
+        )
+        value: dict[str, JsonValue] = found[0].value
+        return value

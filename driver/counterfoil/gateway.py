@@ -10,7 +10,8 @@ import json
 import logging
 import re
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
 
 import psycopg
 from starlette.applications import Starlette
@@ -22,7 +23,7 @@ from starlette.routing import Route
 from counterfoil.authority import INTERNAL_PATH
 from counterfoil.database import Database
 from counterfoil.errors import CounterfoilError
-from counterfoil.functions import Functions, LedgerEvent
+from counterfoil.functions import Functions
 from counterfoil.gateway_access import DISPATCH, EXECUTOR, Access
 from counterfoil.gateway_bodies import Body, RequestError, read_body
 from counterfoil.gateway_failures import (
@@ -33,13 +34,14 @@ from counterfoil.gateway_failures import (
     refusal,
 )
 from counterfoil.gateway_metrics import Metrics
+from counterfoil.gateway_proxy import METHODS, Proxy
+from counterfoil.gateway_reads import Reads
 from counterfoil.settings import Settings
 from counterfoil.tokens import Use
 
 WIRE_FORMAT_HEADER = "x-counterfoil-receipt-wire-format"
 NEWEST_WIRE_FORMAT = 3
-EVENTS_PAGE = 200
-EVENTS_PAGE_MAX = 1000
+CONTROL_PATH = "/api/v2/play-runtime/control"
 
 log = logging.getLogger(__name__)
 
@@ -56,11 +58,13 @@ class Gateway:
         self._access = Access(settings)
         self._failures = Failures(self._functions)
         self._metrics = Metrics()
+        self._reads = Reads(self._functions, self._access)
+        self._proxy = Proxy(self._functions, settings)
         self._token_seconds = 0
 
     def routes(self) -> list[Route]:
         """Every route, with its operation for metrics and failures."""
-        table: list[tuple[str, str, str, Handler]] = [
+        table: list[tuple[str | Sequence[str], str, str, Handler]] = [
             ("POST", "/api/v2/play-runtime/run-ledger/{action}", "ledger", self._ledger),
             ("POST", "/api/v2/play-runtime/receipts", "receipt", self._receipts),
             ("POST", f"{INTERNAL_PATH}/run-ledger-dispatch-token", "token", self._dispatch_token),
@@ -70,15 +74,21 @@ class Gateway:
                 "token",
                 self._billing_token,
             ),
-            ("GET", "/api/v2/runs/{run_id}", "read", self._snapshot),
-            ("GET", "/api/v2/runs/{run_id}/events", "read", self._events),
+            ("GET", "/api/v2/runs/{run_id}", "read", self._reads.snapshot),
+            ("GET", "/api/v2/runs/{run_id}/events", "read", self._reads.events),
+            ("GET", "/api/v2/runs/{run_id}/journal", "read", self._reads.journal),
+            (METHODS, f"{CONTROL_PATH}/{{path:path}}", "proxy", self._control),
             ("GET", "/healthz", "health", self._healthz),
             ("GET", "/readyz", "health", self._readyz),
             ("GET", "/metrics", "health", self._show_metrics),
         ]
         return [
-            Route(path, self._guarded(path, operation, handler), methods=[method])
-            for method, path, operation, handler in table
+            Route(
+                path,
+                self._guarded(path, operation, handler),
+                methods=[methods] if isinstance(methods, str) else list(methods),
+            )
+            for methods, path, operation, handler in table
         ]
 
     def _guarded(self, path: str, operation: str, handler: Handler) -> Handler:
@@ -191,20 +201,12 @@ class Gateway:
             self._token_seconds = int(found["dispatch_token_seconds"])
         return self._token_seconds
 
-    async def _snapshot(self, request: Request) -> Response:
-        run_id = request.path_params["run_id"]
-        org_id = self._access.read_scope(request, run_id)
-        return json_response(200, await self._functions.run_snapshot(org_id, run_id) or "null")
+    async def _control(self, request: Request) -> Response:
+        return await self._proxy.forward(request, self._access.scope(request, EXECUTOR))
 
-    async def _events(self, request: Request) -> Response:
-        run_id = request.path_params["run_id"]
-        org_id = self._access.read_scope(request, run_id)
-        after = _number(request, "after", 0, 2**53)
-        limit = _number(request, "limit", EVENTS_PAGE, EVENTS_PAGE_MAX)
-        events = await self._functions.read_run_events(org_id, run_id, after, max(1, limit))
-        listed = ",".join(_event_text(event) for event in events)
-        following = events[-1].position if events and len(events) == max(1, limit) else "null"
-        return json_response(200, f'{{"events":[{listed}],"nextAfter":{following}}}')
+    async def close(self) -> None:
+        """Close connections to runtime APIs."""
+        await self._proxy.close()
 
     async def _healthz(self, request: Request) -> Response:
         return json_response(200, {"status": "ok"})
@@ -238,11 +240,20 @@ class Gateway:
 def create_app(database: Database, settings: Settings) -> Starlette:
     """The gateway as an ASGI app. ``database`` is open already and stays the caller's.
 
-    Raises SettingsError when the settings hold no signing key.
+    Raises SettingsError when the settings hold no signing key. Where the app is mounted and its
+    lifespan is not run, connections to runtime APIs stay open until the process ends.
     """
+    gateway = Gateway(database, settings)
+
+    @asynccontextmanager
+    async def lifespan(app: Starlette) -> AsyncIterator[None]:
+        yield
+        await gateway.close()
+
     return Starlette(
-        routes=Gateway(database, settings).routes(),
+        routes=gateway.routes(),
         exception_handlers={HTTPException: _http_exception},
+        lifespan=lifespan,
     )
 
 
@@ -254,19 +265,3 @@ async def _http_exception(request: Request, error: Exception) -> Response:
     if isinstance(error, HTTPException) and error.headers:
         response.headers.update(error.headers)
     return response
-
-
-def _number(request: Request, name: str, default: int, most: int) -> int:
-    given = request.query_params.get(name)
-    if given is None:
-        return default
-    if not re.fullmatch("[0-9]{1,16}", given) or int(given) > most:
-        raise RequestError(
-            400, "invalid_argument", f"{name} must be a number from 0 to {most}", name
-        )
-    return int(given)
-
-
-def _event_text(event: LedgerEvent) -> str:
-    appended = json.dumps(event.appended_at.isoformat())
-    return f'{{"position":{event.position},"appendedAt":{appended},"event":{event.event}}}'

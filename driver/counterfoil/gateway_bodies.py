@@ -63,18 +63,7 @@ class Body:
 async def read_body(request: Request, *, max_bytes: int, seconds: float) -> Body:
     """The request's JSON object. Raises RequestError for anything else."""
     _check_type(request)
-    declared = request.headers.get("content-length", "")
-    if declared.isdigit() and int(declared) > max_bytes:
-        _too_large(max_bytes)
-    try:
-        async with asyncio.timeout(seconds):
-            raw = await _read(request, max_bytes)
-    except TimeoutError:
-        raise RequestError(
-            408, "body_too_slow", f"the body did not come within {seconds:g} s"
-        ) from None
-    except ClientDisconnect:
-        raise RequestError(400, "body_incomplete", "the body ended early") from None
+    raw = await read_bytes(request, max_bytes=max_bytes, seconds=seconds)
     try:
         text = raw.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -86,6 +75,22 @@ async def read_body(request: Request, *, max_bytes: int, seconds: float) -> Body
     else:
         members = parse(text)
     return Body(JsonText(text), members)
+
+
+async def read_bytes(request: Request, *, max_bytes: int, seconds: float) -> bytes:
+    """The request's body, whatever it is. Raises RequestError when it is too large or too slow."""
+    declared = request.headers.get("content-length", "")
+    if declared.isdigit() and int(declared) > max_bytes:
+        _too_large(max_bytes)
+    try:
+        async with asyncio.timeout(seconds):
+            return await _read(request, max_bytes)
+    except TimeoutError:
+        raise RequestError(
+            408, "body_too_slow", f"the body did not come within {seconds:g} s"
+        ) from None
+    except ClientDisconnect:
+        raise RequestError(400, "body_incomplete", "the body ended early") from None
 
 
 def parse(text: str) -> dict[str, Any]:

@@ -102,7 +102,7 @@ def make_server(app: ASGIApp, settings: Settings) -> uvicorn.Server:
             log_config=None,
             access_log=False,
             server_header=False,
-            lifespan="off",
+            lifespan="auto",
             limit_concurrency=_MOST_CONNECTIONS,
             timeout_graceful_shutdown=int(settings.drain_seconds),
         )

@@ -11,16 +11,16 @@ import ipaddress
 import json
 import logging
 import re
-import socket
-from collections.abc import Iterable
+from collections.abc import AsyncIterator, Iterable, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Literal, Self
 
 import aiohttp
-from aiohttp.abc import AbstractResolver, ResolveResult
 from yarl import URL
 
+from counterfoil.addresses import AddressRefusedError, GuardedResolver, is_public
 from counterfoil.errors import ReceiverError, RouteChangedError, SelfProxyError
 from counterfoil.settings import NO_SECRET, Secret
 
@@ -130,10 +130,11 @@ class Upstream:
         """Make the pool of connections; opening twice is harmless."""
         if self._session is None:
             allowed = frozenset(host for _, host, _ in self._trusted)
-            resolver = _GuardedResolver(None if self._allow_private else allowed)
+            resolver = GuardedResolver(None if self._allow_private else allowed)
             self._session = aiohttp.ClientSession(
                 connector=aiohttp.TCPConnector(limit=self._connections, resolver=resolver),
                 cookie_jar=aiohttp.DummyCookieJar(),
+                auto_decompress=False,
                 timeout=self._timeout,
             )
 
@@ -143,26 +144,30 @@ class Upstream:
         if session is not None:
             await session.close()
 
-    async def post(
-        self, url: str, body: str, *, bearer: Secret, bypass: Bypass, headers: dict[str, str]
-    ) -> Answer:
-        """POST JSON text. Raises ReceiverError for anything but a 2xx answer."""
+    @asynccontextmanager
+    async def request(
+        self, method: str, url: str, body: bytes, headers: Mapping[str, str], bypass: Bypass
+    ) -> AsyncIterator[aiohttp.ClientResponse]:
+        """One request, with its answer not yet read and its encoding left as it came.
+
+        Raises ReceiverError when no answer came, or may not be asked for.
+        """
         if self._session is None:
             raise RuntimeError("the upstream has not been opened")
         self._refuse_private_literal(url)
-        sent = {
-            **headers,
-            "content-type": "application/json",
-            "authorization": f"Bearer {bearer.reveal()}",
-        }
+        sent = dict(headers)
         if bypass.token:
             sent[BYPASS_HEADER] = bypass.token.reveal()
         try:
-            async with self._session.post(
-                URL(url), data=body.encode(), headers=sent, allow_redirects=False
+            async with self._session.request(
+                method,
+                URL(url, encoded=True),
+                data=body or None,
+                headers=sent,
+                allow_redirects=False,
+                skip_auto_headers=("user-agent", "accept", "accept-encoding", "content-type"),
             ) as response:
-                text = await _read_bounded(response)
-                status, location = response.status, "location" in response.headers
+                yield response
         except AddressRefusedError as error:
             raise error.as_receiver_error() from None
         except (TimeoutError, aiohttp.ServerTimeoutError):
@@ -178,6 +183,20 @@ class Upstream:
                 code="receiver_unreachable",
                 retryable=True,
             ) from None
+
+    async def post(
+        self, url: str, body: str, *, bearer: Secret, bypass: Bypass, headers: dict[str, str]
+    ) -> Answer:
+        """POST JSON text. Raises ReceiverError for anything but a 2xx answer."""
+        sent = {
+            **headers,
+            "content-type": "application/json",
+            "accept-encoding": "identity",
+            "authorization": f"Bearer {bearer.reveal()}",
+        }
+        async with self.request("POST", url, body.encode(), sent, bypass) as response:
+            text = (await read_bounded(response, ANSWER_MAX_BYTES)).decode("utf-8", "replace")
+            status, location = response.status, "location" in response.headers
         log.debug("posted", extra={"status": status, "bypass_source": bypass.source})
         return _judge(status, text, location, (bearer, bypass.token))
 
@@ -197,61 +216,12 @@ class Upstream:
             raise AddressRefusedError(host).as_receiver_error()
 
 
-class AddressRefusedError(OSError):
-    """A host leads to an address that is not of the public internet."""
-
-    def as_receiver_error(self) -> ReceiverError:
-        """The same, as a delivery failure."""
-        return ReceiverError(
-            "the receiver's address is private; allow it with allow_private_upstreams",
-            code="upstream_address_refused",
-            retryable=False,
-        )
-
-
-class _GuardedResolver(AbstractResolver):
-    """Resolves names, and refuses those that lead to private addresses.
-
-    The check is on the address that is then connected to, so a name that changes in between gains
-    nothing. ``trusted`` hosts pass; None lets everything pass.
-    """
-
-    def __init__(self, trusted: frozenset[str] | None) -> None:
-        self._inner = aiohttp.ThreadedResolver()
-        self._trusted = trusted
-
-    async def resolve(
-        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
-    ) -> list[ResolveResult]:
-        """Addresses of ``host``; AddressRefusedError when any of them is private."""
-        found = await self._inner.resolve(host, port, family)
-        if self._trusted is not None and host.lower() not in self._trusted:
-            for result in found:
-                if not is_public(ipaddress.ip_address(result["host"].partition("%")[0])):
-                    raise AddressRefusedError(host)
-        return found
-
-    async def close(self) -> None:
-        """Nothing is held."""
-        await self._inner.close()
-
-
-def is_public(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> bool:
-    """Whether an address belongs to the public internet, however it is wrapped."""
-    if isinstance(address, ipaddress.IPv6Address):
-        inner = address.ipv4_mapped or address.sixtofour
-        if inner is None and address in ipaddress.ip_network("64:ff9b::/96"):
-            inner = ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
-        if inner is not None:
-            return is_public(inner)
-    return address.is_global and not address.is_multicast
-
-
-async def _read_bounded(response: aiohttp.ClientResponse) -> str:
+async def read_bounded(response: aiohttp.ClientResponse, max_bytes: int) -> bytes:
+    """The answer's body. Raises ReceiverError when it is larger than ``max_bytes``."""
     chunks, size = [], 0
     async for chunk in response.content.iter_chunked(65_536):
         size += len(chunk)
-        if size > ANSWER_MAX_BYTES:
+        if size > max_bytes:
             response.close()
             raise ReceiverError(
                 "the receiver's answer is too large",
@@ -259,7 +229,7 @@ async def _read_bounded(response: aiohttp.ClientResponse) -> str:
                 status=response.status,
             )
         chunks.append(chunk)
-    return b"".join(chunks).decode("utf-8", "replace")
+    return b"".join(chunks)
 
 
 def _judge(status: int, text: str, location: bool, secrets: tuple[Secret, ...]) -> Answer:

@@ -138,7 +138,7 @@ async def _swallow(message: Message) -> None:
 @asynccontextmanager
 async def serving(app: ASGIApp, settings: Settings) -> AsyncIterator[str]:
     """Serve ``app`` on a free port of the loopback interface; gives its base URL."""
-    server = make_server(app, replace(settings, host="127.0.0.1", port=0))
+    server = make_server(app, replace(settings, host="127.0.0.1", port=0, drain_seconds=0))
     task = asyncio.create_task(server.serve())
     async with asyncio.timeout(PATIENCE):
         while not server.started:
@@ -147,7 +147,7 @@ async def serving(app: ASGIApp, settings: Settings) -> AsyncIterator[str]:
     try:
         yield f"http://127.0.0.1:{port}"
     finally:
-        server.should_exit = server.force_exit = True
+        server.should_exit = True
         await task
 
 

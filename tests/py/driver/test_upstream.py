@@ -11,13 +11,13 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from counterfoil.addresses import is_public
 from counterfoil.errors import ReceiverError, RouteChangedError, SelfProxyError
 from counterfoil.settings import NO_SECRET, Secret, Settings
 from counterfoil.upstream import (
     Answer,
     Bypass,
     Upstream,
-    is_public,
     origin_of,
     refuse_changed_route,
     refuse_self_proxy,

@@ -22,6 +22,8 @@ SCOPED = [
     ("POST", RECEIPTS),
     ("GET", "/api/v2/runs/run"),
     ("GET", "/api/v2/runs/run/events"),
+    ("GET", "/api/v2/runs/run/journal"),
+    ("GET", "/api/v2/play-runtime/control/x"),
 ]
 
 

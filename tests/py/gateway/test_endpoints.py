@@ -6,6 +6,7 @@ import json
 import time
 from dataclasses import replace
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
@@ -214,6 +215,39 @@ async def test_a_bad_page_is_named(client: Client, query: str) -> None:
     answer = await client.get(f"/api/v2/runs/run/events?{query}", client.token())
     assert answer.error == (400, "invalid_argument")
     assert answer.body["detail"] == query.partition("=")[0]
+
+
+async def test_a_runs_journal_is_searched(client: Client, scene: Scene) -> None:
+    await scene.start()
+    lines = [f"line {n} of {'seven' if n == 7 else 'many'}" for n in range(9)]
+    logs = {"lines": lines, "lineContexts": [{"n": n} for n in range(9)], "producerAttempt": 1}
+    await scene.append("l1", "runner.logs", logs | {"deferredProjection": True, "searchOnly": True})
+    async with scene.dispatching():
+        await scene.all_delivered()
+    path = "/api/v2/runs/run/journal?channel=log"
+    found = await client.get(f"{path}&query=seven", client.token())
+    assert [entry["line"] for entry in found.body["entries"]] == ["line 7 of seven"]
+    assert found.body["entries"][0]["context"] == {"n": 7}
+    seen: list[str] = []
+    query = ""
+    while True:
+        page = await client.get(f"{path}&limit=4{query}", client.token())
+        seen += [entry["line"] for entry in page.body["entries"]]
+        if page.body["next"] != "more":
+            break
+        query = f"&cursor={quote(json.dumps(page.body['cursor']))}"
+    assert seen == lines
+    for bad in (
+        "cursor=x",
+        "cursor=[]",
+        "cursor={}",
+        "channel=x",
+        "order=x",
+        "limit=x",
+        "query=%00",
+    ):
+        answer = await client.get(f"/api/v2/runs/run/journal?{bad}", client.token())
+        assert answer.error == (400, "invalid_argument"), bad
 
 
 async def test_what_is_not_there_is_404_and_wrong_methods_405(client: Client) -> None:

@@ -1,0 +1,197 @@
+"""Forwarding a runner's requests: to the pinned base, and with nothing that must not travel."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import replace
+
+import pytest
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from counterfoil.gateway import create_app
+from counterfoil.settings import Secret, Settings
+from tests.py.driver.scene import Scene, serving
+from tests.py.gateway.client import Answer, Client
+
+CONTROL = "/api/v2/play-runtime/control"
+
+
+class RuntimeApi:
+    """The upstream: keeps what it was sent and answers what a test chooses."""
+
+    def __init__(self) -> None:
+        self.requests: list[tuple[Request, bytes]] = []
+        self.answer = Response(b'{"n": 1.50}', media_type="application/json")
+        self.gate: asyncio.Event | None = None
+        self.url = ""
+
+    async def endpoint(self, request: Request) -> Response:
+        self.requests.append((request, await request.body()))
+        if self.gate is not None:
+            await self.gate.wait()
+        return self.answer
+
+
+@pytest.fixture
+async def api() -> AsyncIterator[RuntimeApi]:
+    found = RuntimeApi()
+    routes = [Route("/{path:path}", found.endpoint, methods=["GET", "POST", "PUT", "DELETE"])]
+    async with serving(Starlette(routes=routes), Settings()) as url:
+        found.url = url
+        yield found
+
+
+@pytest.fixture
+async def proxy(client: Client, scene: Scene) -> AsyncIterator[Client]:
+    """A gateway that may forward to private addresses."""
+    allowing = replace(
+        scene.settings,
+        allow_private_upstreams=True,
+        append_timeout=1.0,
+        protection_bypass=Secret("env-bypass"),
+    )
+    async with serving(create_app(scene.database, allowing), allowing) as url:
+        client.url = url
+        yield client
+
+
+async def call(client: Client, path: str = "/x", method: str = "POST", **options: object) -> Answer:
+    return await client.call(
+        method,
+        CONTROL + path,
+        options.pop("data", None),
+        bearer=client.token(),
+        **options,  # type: ignore[arg-type]
+    )
+
+
+async def test_a_request_is_forwarded_and_answered_as_it_is(
+    proxy: Client, scene: Scene, api: RuntimeApi
+) -> None:
+    await scene.launch(baseUrl=api.url + "/base")
+    api.answer.status_code = 418
+    answer = await call(
+        proxy, "/a/b%20c?q=1&q=%26", "PUT", data=b'{"n": 1.50}', headers={"x-own": "kept"}
+    )
+    assert (answer.status, answer.text) == (418, '{"n": 1.50}')
+    [(request, body)] = api.requests
+    assert (request.method, body) == ("PUT", b'{"n": 1.50}')
+    assert request.scope["raw_path"] == b"/base/a/b%20c"
+    assert request.scope["query_string"] == b"q=1&q=%26"
+    assert request.headers["x-own"] == "kept"
+    assert request.headers["authorization"].startswith("Bearer ")
+
+
+async def test_the_launchs_bypass_comes_first(proxy: Client, scene: Scene, api: RuntimeApi) -> None:
+    await scene.launch(baseUrl=api.url, vercelProtectionBypassToken="launch-bypass")
+    await call(proxy, headers={"x-vercel-protection-bypass": "the caller's"})
+    assert api.requests[0][0].headers["x-vercel-protection-bypass"] == "launch-bypass"
+
+
+async def test_the_environments_bypass_comes_second(
+    proxy: Client, scene: Scene, api: RuntimeApi
+) -> None:
+    await scene.launch(baseUrl=api.url)
+    await call(proxy)
+    assert api.requests[0][0].headers["x-vercel-protection-bypass"] == "env-bypass"
+
+
+async def test_what_must_not_travel_does_not(proxy: Client, scene: Scene, api: RuntimeApi) -> None:
+    await scene.launch(baseUrl=api.url)
+    api.answer.headers.update({"set-cookie": "a=b", "x-seen": "1", "keep-alive": "5"})
+    answer = await call(
+        proxy,
+        headers={
+            "x-vercel-set-bypass-cookie": "true",
+            "cookie": "a=b",
+            "te": "trailers",
+            "proxy-authorization": "Basic x",
+            "connection": "close, x-hop",
+            "x-hop": "1",
+        },
+    )
+    sent = api.requests[0][0].headers
+    for name in ("x-vercel-set-bypass-cookie", "cookie", "te", "proxy-authorization", "x-hop"):
+        assert name not in sent
+    assert sent["host"] == api.url.removeprefix("http://")
+    assert "set-cookie" not in answer.headers
+    assert "keep-alive" not in answer.headers
+    assert answer.headers["x-seen"] == "1"
+
+
+async def test_redirects_are_not_followed(proxy: Client, scene: Scene, api: RuntimeApi) -> None:
+    await scene.launch(baseUrl=api.url)
+    api.answer = Response(status_code=307, headers={"location": api.url + "/sso"})
+    answer = await call(proxy)
+    assert answer.error == (502, "redirect_refused")
+    assert "location" not in answer.headers
+    assert len(api.requests) == 1
+
+
+async def test_a_gateway_does_not_forward_to_itself(proxy: Client, scene: Scene) -> None:
+    await scene.launch(baseUrl=proxy.url)
+    assert (await call(proxy)).error == (508, "self_proxy")
+
+
+async def test_private_addresses_are_refused_unless_allowed(
+    client: Client, scene: Scene, api: RuntimeApi
+) -> None:
+    await scene.launch(baseUrl=api.url)
+    assert (await call(client)).error == (403, "upstream_address_refused")
+    assert not api.requests
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["/", "/%2e%2e/x", "/a/%2e%2e/%2e%2e/x", "//evil.example/x", "/a//b", "/a%5Cb", "/%2e"],
+)
+async def test_a_path_cannot_leave_the_base(
+    proxy: Client, scene: Scene, api: RuntimeApi, path: str
+) -> None:
+    await scene.launch(baseUrl=api.url + "/base")
+    host, port = proxy.url.removeprefix("http://").split(":")
+    reader, writer = await asyncio.open_connection(host, int(port))
+    writer.write(
+        f"GET {CONTROL}{path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n"
+        f"authorization: Bearer {proxy.token()}\r\n\r\n".encode()
+    )
+    answer = await asyncio.wait_for(reader.read(), 10)
+    writer.close()
+    assert answer.startswith(b"HTTP/1.1 400")
+    assert not api.requests
+
+
+async def test_a_slow_upstream_is_504_and_an_absent_one_502(
+    proxy: Client, scene: Scene, api: RuntimeApi
+) -> None:
+    await scene.launch(baseUrl=api.url)
+    api.gate = asyncio.Event()
+    answer = await call(proxy)
+    api.gate.set()
+    assert answer.error == (504, "receiver_timeout")
+    await scene.launch("other", baseUrl="http://127.0.0.1:1")
+    gone = await proxy.call("GET", CONTROL + "/x", bearer=proxy.token(run_id="other"))
+    assert gone.error == (502, "receiver_unreachable")
+
+
+async def test_an_answer_is_bounded(proxy: Client, scene: Scene, api: RuntimeApi) -> None:
+    await scene.launch(baseUrl=api.url)
+    api.answer = Response(b"x" * 300_000)
+    assert (await call(proxy)).error == (502, "receiver_answer_too_large")
+    assert (await call(proxy, data=b"x" * 300_000)).error == (413, "payload_too_large")
+
+
+async def test_only_a_runner_of_a_live_run_is_forwarded(
+    proxy: Client, scene: Scene, api: RuntimeApi
+) -> None:
+    attempt = await scene.start(baseUrl=api.url)
+    other = await proxy.call("GET", CONTROL + "/x", bearer=proxy.token("dispatch"))
+    assert other.error == (403, "scope_mismatch")
+    assert (await proxy.call("GET", CONTROL + "/x")).error == (401, "unauthorized")
+    await scene.finish(attempt)
+    assert (await call(proxy)).error == (409, "invalid_state")
+    assert not api.requests
