@@ -115,7 +115,8 @@ begin
         perform counterfoil.raise_launch_conflict(v_run_ids[v_lost[1]], v_launch, p_launches -> (v_lost[1] - 1)::integer);
     end if;
 
-    select array_agg(g.ordinal order by g.org_id, g.run_id)
+    -- In the order of the tables' own collation, as everybody locks.
+    select array_agg(g.ordinal order by g.org_id collate "C", g.run_id collate "C")
     into v_new
     from (
         select distinct on (f.org_id, f.run_id) f.org_id, f.run_id, f.ordinal
@@ -143,7 +144,7 @@ begin
             select v_org_ids[n.ordinal] as org_id, count(*) as launches
             from unnest(v_new) as n (ordinal)
             group by v_org_ids[n.ordinal]
-            order by v_org_ids[n.ordinal]
+            order by v_org_ids[n.ordinal] collate "C"
         loop
             select r.org_counted, r.max_queued, r.launches_per_minute into strict v_rules
             from counterfoil.admission_rules(v_org.org_id) as r;
@@ -172,8 +173,7 @@ begin
         end if;
 
         -- Concurrency keys: counted in, and held until the transaction ends.
-        select array_agg(k.org_id order by k.org_id, k.key), array_agg(k.key order by k.org_id, k.key),
-            array_agg(k.runs order by k.org_id, k.key)
+        select array_agg(k.org_id), array_agg(k.key), array_agg(k.runs)
         into v_key_orgs, v_keys, v_key_runs
         from (
             select v_org_ids[n.ordinal] as org_id, l.key, count(*) as runs
@@ -186,7 +186,7 @@ begin
             insert into counterfoil.concurrency_keys as k (org_id, concurrency_key, in_use, unended)
             select g.org_id, g.key, 0, g.runs
             from unnest(v_key_orgs, v_keys, v_key_runs) as g (org_id, key, runs)
-            order by g.org_id, g.key
+            order by g.org_id collate "C", g.key collate "C"
             on conflict on constraint concurrency_keys_pkey do update set unended = k.unended + excluded.unended;
         end if;
 

@@ -29,7 +29,7 @@ begin
         cross join lateral counterfoil.admission_rules(g.org_id) as r
         where case when g.org_id = '' then r.all_counted else r.org_counted end
         group by g.org_id
-        order by g.org_id
+        order by g.org_id collate "C"
     loop
         v_shard := counterfoil.lock_counter(v_org.org_id, true);
         update counterfoil.admission_counters as c

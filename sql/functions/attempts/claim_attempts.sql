@@ -67,16 +67,17 @@ begin
         v_plays := counterfoil.queued_plays(v_lane);
     end if;
 
-    perform counterfoil.wake_sleepers(v_lane, v_plays, greatest(p_limit, 100));
-
-    select w.claim_cursor, w.last_seen_at into v_seen from counterfoil.workers as w where w.worker = p_worker;
-    v_cursor := coalesce(v_seen.claim_cursor, '');
-    v_orgs := counterfoil.next_ready_orgs(v_lane, v_plays, v_cursor, p_limit);
+    -- Limits are read before any row is locked: whoever changes them keeps readers out and then wants rows.
     v_counting := exists (
         select
         from counterfoil.admission_limits as a
         where num_nonnulls(a.max_queued, a.max_active, a.launches_per_minute) > 0
     );
+    perform counterfoil.wake_sleepers(v_lane, v_plays, greatest(p_limit, 100));
+
+    select w.claim_cursor, w.last_seen_at into v_seen from counterfoil.workers as w where w.worker = p_worker;
+    v_cursor := coalesce(v_seen.claim_cursor, '');
+    v_orgs := counterfoil.next_ready_orgs(v_lane, v_plays, v_cursor, p_limit);
 
     -- The installation's room first, then org by org, then runs: the one order of locks.
     if v_counting and cardinality(v_orgs) > 0 then

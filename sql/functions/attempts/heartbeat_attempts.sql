@@ -2,8 +2,9 @@
 --
 -- Promises: one row for each attempt, in the order given: ok (extended), cancel_requested (extended too: the holder is to
 --           end the run) or lost (the lease ended, was replaced or never was: nothing is extended). A lease never lasts
---           beyond the attempt's time-out.
--- Locks:    the attempts, in order of (org, run, attempt); no run.
+--           beyond the attempt's time-out. An attempt that another call is just now writing is answered as it stands, and
+--           not extended.
+-- Locks:    the attempts, skipping what is locked: it waits for nobody.
 -- Raises:   RL001.
 -- Since:    1
 
@@ -28,6 +29,7 @@ declare
     v_lease interval := counterfoil.clamp_lease(p_lease_seconds);
     v_now timestamptz;
     v_place bigint;
+    v_rows tid[];
 begin
     if num_nulls(p_org_ids, p_run_ids, p_attempts, p_lease_ids) > 0
         or cardinality(p_run_ids) <> cardinality(p_org_ids)
@@ -52,58 +54,50 @@ begin
         );
     end if;
 
-    -- In one order for everybody; the clock is read when the last is held.
-    perform
-    from (
-        select distinct h.org_id, h.run_id, h.attempt
-        from unnest(p_org_ids, p_run_ids, p_attempts) as h (org_id, run_id, attempt)
-        order by h.org_id, h.run_id, h.attempt
-    ) as g
+    select array_agg(a.row_at) into v_rows
+    from unnest(p_org_ids, p_run_ids, p_attempts, p_lease_ids) as g (org_id, run_id, attempt, lease_id)
     cross join lateral (
-        select a.attempt
-        from counterfoil.attempts as a
-        where a.org_id = g.org_id and a.run_id = g.run_id and a.attempt = g.attempt
-        for no key update
+        select h.ctid as row_at
+        from counterfoil.attempts as h
+        where h.org_id = g.org_id
+            and h.run_id = g.run_id
+            and h.attempt = g.attempt
+            and h.lease_id = g.lease_id
+            and h.status = 'running'
+        -- Whoever holds an attempt holds its run, and may want another attempt of this list: to wait here could deadlock.
+        for no key update skip locked
     ) as a;
     v_now := clock_timestamp();
 
+    update counterfoil.attempts as a
+    set lease_expires_at = least(v_now + v_lease, a.timeout_at), heartbeat_at = v_now
+    where a.ctid = any (v_rows) and a.status = 'running' and a.lease_expires_at > v_now;
+
     return query
-    with held as materialized (
-        select g.place, g.org_id, g.run_id, g.attempt, a.row_at, a.ends_at
-        from unnest(p_org_ids, p_run_ids, p_attempts, p_lease_ids)
-            with ordinality as g (org_id, run_id, attempt, lease_id, place)
-        left join lateral (
-            select h.ctid as row_at, least(v_now + v_lease, h.timeout_at) as ends_at
-            from counterfoil.attempts as h
-            where h.org_id = g.org_id
-                and h.run_id = g.run_id
-                and h.attempt = g.attempt
-                and h.lease_id = g.lease_id
-                and h.status = 'running'
-                and h.lease_expires_at > v_now
-            limit 1
-        ) as a on true
-    ),
-
-    extended as (
-        update counterfoil.attempts as a
-        set lease_expires_at = h.ends_at, heartbeat_at = v_now
-        from (select distinct d.row_at, d.ends_at from held as d where d.row_at is not null) as h
-        where a.ctid = h.row_at
-    )
-
     select
-        h.org_id, h.run_id, h.attempt,
-        case when h.row_at is null then 'lost' when r.cancel_requested_at is not null then 'cancel_requested' else 'ok' end,
-        h.ends_at
-    from held as h
+        g.org_id, g.run_id, g.attempt,
+        case when a.lease_expires_at is null then 'lost' when r.cancel_requested_at is not null then 'cancel_requested' else 'ok' end,
+        a.lease_expires_at
+    from unnest(p_org_ids, p_run_ids, p_attempts, p_lease_ids)
+        with ordinality as g (org_id, run_id, attempt, lease_id, place)
+    left join lateral (
+        select h.lease_expires_at
+        from counterfoil.attempts as h
+        where h.org_id = g.org_id
+            and h.run_id = g.run_id
+            and h.attempt = g.attempt
+            and h.lease_id = g.lease_id
+            and h.status = 'running'
+            and h.lease_expires_at > v_now
+        limit 1
+    ) as a on true
     left join lateral (
         select k.cancel_requested_at
         from counterfoil.runs as k
-        where k.org_id = h.org_id and k.run_id = h.run_id
+        where k.org_id = g.org_id and k.run_id = g.run_id
         limit 1
     ) as r on true
-    order by h.place;
+    order by g.place;
 end
 $function$;
 

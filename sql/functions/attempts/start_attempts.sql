@@ -108,7 +108,7 @@ begin
         select
             f.org_id,
             array_agg(f.run_id order by f.place) as run_ids,
-            array_agg(f.event_type || ':' || gen_random_uuid()::text) as event_ids,
+            array_agg(f.event_type || ':' || gen_random_uuid()::text order by f.place) as event_ids,
             array_agg(f.event_type order by f.place) as event_types,
             array_agg(f.payload order by f.place) as payloads
         from (
