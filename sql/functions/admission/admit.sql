@@ -73,6 +73,8 @@ begin
             'Keep large input elsewhere and pass a reference, or raise the setting launch_max_bytes.'
         );
     end if;
+    perform counterfoil.check_depth(l.launch, counterfoil.launch_path(p_single, l.ordinal, ''))
+    from jsonb_array_elements(p_launches) with ordinality as l (launch, ordinal);
 
     select
         array_agg(l.launch ->> 'orgId' order by l.ordinal),

@@ -15,7 +15,11 @@ security invoker
 set search_path = pg_catalog, pg_temp
 as $function$
 begin
-    if coalesce(cardinality(p_event_ids), 0) not between 1 and 10000 or array_position(p_event_ids, null) is not null then
+    if array_ndims(p_event_ids) > 1 then
+        perform counterfoil.raise_invalid_argument(
+            'p_event_ids is no plain list.', 'p_event_ids', 'Give an array of one dimension.'
+        );
+    elsif coalesce(cardinality(p_event_ids), 0) not between 1 and 10000 or array_position(p_event_ids, null) is not null then
         perform counterfoil.raise_invalid_argument(
             'p_event_ids names no facts, a null, or more than 10000.', 'p_event_ids', 'Give the event ids of one claimed prefix.'
         );
