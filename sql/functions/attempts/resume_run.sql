@@ -63,6 +63,9 @@ begin
         );
     end if;
 
+    -- Whoever waits for the run with an older snapshot (repeatable read) would miss the signal and the place in the queue:
+    -- a new version of the row makes that call fail, to be repeated.
+    update counterfoil.runs as r set wake_at = r.wake_at where r.org_id = p_org_id and r.run_id = p_run_id;
     insert into counterfoil.run_signals (org_id, run_id, signal_id, event_name, payload, received_at)
     values (p_org_id, p_run_id, p_signal_id, v_event_name, p_payload, v_now);
     v_waits := exists (

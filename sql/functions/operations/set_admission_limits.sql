@@ -5,7 +5,7 @@
 --           Runs already admitted stay. The change is in the audit trail. Answers the limits that now stand in that row.
 -- Locks:    admission_limits in ACCESS EXCLUSIVE mode: it waits for admissions under way and holds up new ones; then what
 --           recount_admission locks.
--- Raises:   RL001 malformed arguments, with DETAIL such as p_limits.maxQueued.
+-- Raises:   RL001 malformed arguments, with DETAIL such as p_limits.maxQueued; RL005 read_committed_needed.
 -- Since:    1
 
 create or replace function counterfoil.set_admission_limits(p_org_id text, p_scope text, p_limits jsonb)
@@ -59,6 +59,14 @@ begin
             format('p_limits.%s is unknown or not allowed.', v_field), 'p_limits.' || v_field,
             'Whole numbers from 0, or null for none: maxQueued, maxActive, launchesPerMinute; from 1, but not for the '
             'installation: maxPerConcurrencyKey.'
+        );
+    end if;
+
+    -- The recount must see what was committed while it waited for the lock.
+    if current_setting('transaction_isolation') <> 'read committed' then
+        perform counterfoil.raise_invalid_state(
+            format('Limits cannot change in a %s transaction.', current_setting('transaction_isolation')),
+            'read_committed_needed', 'Repeat the call in a transaction of isolation level read committed.'
         );
     end if;
 
