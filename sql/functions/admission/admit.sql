@@ -73,7 +73,7 @@ begin
             'Keep large input elsewhere and pass a reference, or raise the setting launch_max_bytes.'
         );
     end if;
-    perform counterfoil.check_depth(l.launch, counterfoil.launch_path(p_single, l.ordinal, ''))
+    perform counterfoil.check_document(l.launch, counterfoil.launch_path(p_single, l.ordinal, ''))
     from jsonb_array_elements(p_launches) with ordinality as l (launch, ordinal);
 
     select

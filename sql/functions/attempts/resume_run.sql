@@ -40,7 +40,7 @@ begin
             'p_payload', 'Keep large payloads elsewhere and send a reference, or raise fact_max_bytes.'
         );
     end if;
-    perform counterfoil.check_depth(p_payload, 'p_payload');
+    perform counterfoil.check_document(p_payload, 'p_payload');
 
     v_run := counterfoil.hold_run(p_org_id, p_run_id, true);
     v_now := clock_timestamp();

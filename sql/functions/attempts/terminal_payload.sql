@@ -38,7 +38,7 @@ begin
             format('%s.result', p_where), 'Keep large results elsewhere and return a reference, or raise result_max_bytes.'
         );
     end if;
-    perform counterfoil.check_depth(p_document, p_where);
+    perform counterfoil.check_document(p_document, p_where);
 
     select f.field, f.allowed into v_bad
     from (

@@ -56,7 +56,7 @@ begin
             p_at_payload, 'Cut it into several facts, or raise the setting fact_max_bytes.'
         );
     end if;
-    perform counterfoil.check_depth(p_payload, p_at_payload);
+    perform counterfoil.check_document(p_payload, p_at_payload);
 
     foreach v_field in array array['searchOnly', 'deferredProjection'] loop
         if p_payload ? v_field and jsonb_typeof(p_payload -> v_field) <> 'boolean' then

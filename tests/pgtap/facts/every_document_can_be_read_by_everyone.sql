@@ -2,7 +2,7 @@
 begin;
 \ir ../setup.psql
 \ir ../attempts/setup.psql
-select plan(15);
+select plan(19);
 
 create function pg_temp.nest(p_levels integer, p_item text default '1.0')
 returns jsonb language sql immutable parallel safe as $function$
@@ -58,6 +58,21 @@ select is(
     true, 'a fact with 199 levels is recorded'
 );
 select is(pg_temp.complete('a', jsonb_build_object('result', pg_temp.nest(198))) ->> 'outcome', 'completed', 'and such a result');
+
+-- Python reads whole numbers of up to 4300 digits.
+select is(
+    pg_temp.admit('d', '{"input": [1e999, 1e-900]}'::jsonb || jsonb_build_object('x', repeat('9', 5000))), 'admitted',
+    'large numbers are taken, and digits in a string'
+);
+select pg_temp.raises(
+    $$ select pg_temp.admit('e', '{"input": [{"a": 1e5000}]}') $$, 'RL001', 'p_launch', 'a number with 5001 digits is not'
+);
+select pg_temp.raises(
+    $$ select * from counterfoil.append_fact('org', 'a', 'f', 'runner.logs', '{"x": -1e5000}') $$, 'RL001', 'p_payload', 'nor here'
+);
+select pg_temp.raises(
+    $$ select * from counterfoil.resume_run('org', 'a', null, '1e1000', 's') $$, 'RL001', 'p_payload', 'nor alone'
+);
 
 -- Digests are taken of what nobody has looked at yet.
 select is(
