@@ -18,7 +18,7 @@ security invoker
 as $function$
     select make_interval(secs =>
         least(p_maximum_ms, p_base_ms * 2::numeric ^ least(p_attempt - 1, 40))::double precision / 1000
-        * (1 - p_jitter::double precision * random())
+        * (1 - round(p_jitter, 6)::double precision * random())
     )
 $function$;
 

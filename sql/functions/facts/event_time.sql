@@ -24,7 +24,8 @@ begin
             v_millis := (p_value #>> '{}')::numeric;
             -- The years 1 to 9999.
             if v_millis between -62135596800000 and 253402300799999 then
-                return to_timestamp((v_millis / 1000)::double precision);
+                -- Rounded: a number too small for a double is an error, not 0.
+                return to_timestamp(round(v_millis / 1000, 6)::double precision);
             end if;
         when 'string' then
             v_parts := regexp_match(
