@@ -90,6 +90,15 @@ begin
         order by e.ordinality
     ) as i;
 
+    perform counterfoil.check_document(d.document, format('p_receipts[%s].%s', d.place - 1, d.field))
+    from (
+        select o.output as document, 'output' as field, o.place
+        from unnest(v_outputs) with ordinality as o (output, place)
+        union all
+        select e.error_payload, 'errorPayload', e.place
+        from unnest(v_error_payloads) with ordinality as e (error_payload, place)
+    ) as d;
+
     v_standings := counterfoil.lock_receipts(
         p_org_id, p_run_id, v_keys, v_lease_ids, v_attempts, array['held', 'settled']
     );
