@@ -9,7 +9,7 @@
 create or replace function counterfoil.canonical_json(p_document jsonb)
 returns jsonb
 language plpgsql
-stable
+immutable
 parallel safe
 strict
 security invoker
