@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from counterfoil import cli_runs, cli_schema, cli_services
+from counterfoil import cli_journal, cli_runs, cli_schema, cli_services
 from counterfoil.cli_common import Config, Dsn, err, out, settings_of, told
 from counterfoil.demo import run_demo
 from counterfoil.stack import StackError
@@ -22,6 +22,7 @@ app = typer.Typer(
 app.add_typer(cli_schema.app)
 app.add_typer(cli_services.app)
 app.add_typer(cli_runs.app)
+app.add_typer(cli_journal.app)
 
 
 def _show_version(wanted: bool) -> None:

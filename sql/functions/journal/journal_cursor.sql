@@ -27,3 +27,20 @@ comment on function counterfoil.journal_cursor(timestamptz, text, text, bigint) 
 'Key of an entry as a JSON document, for the next page to begin behind it. Private.';
 
 revoke all on function counterfoil.journal_cursor(timestamptz, text, text, bigint) from public;
+
+create or replace function counterfoil.journal_cursor(p_entry counterfoil.run_journal)
+returns jsonb
+language sql
+stable
+parallel safe
+called on null input
+security invoker
+as $function$
+    select counterfoil.journal_cursor((p_entry).occurred_at, (p_entry).run_id, (p_entry).channel, (p_entry).position)
+    where (p_entry).org_id is not null
+$function$;
+
+comment on function counterfoil.journal_cursor(counterfoil.run_journal) is
+'Key of an entry as a JSON document; null for no entry. Private.';
+
+revoke all on function counterfoil.journal_cursor(counterfoil.run_journal) from public;

@@ -142,7 +142,7 @@ begin
         v_last := v_page.entries[cardinality(v_page.entries)];
         cursor := p_before;
         if v_last.org_id is not null then
-            cursor := counterfoil.journal_cursor(v_last.occurred_at, v_last.run_id, v_last.channel, v_last.position);
+            cursor := counterfoil.journal_cursor(v_last);
         end if;
         if cardinality(v_page.entries) < p_limit then
             kind := case when v_horizon < 9223372036854775807 then 'pending' else 'end' end;

@@ -32,15 +32,16 @@ declare
     v_most integer := 20000;
     v_few integer := 1000;
     v_found counterfoil.run_journal[];
-    v_looked counterfoil.run_journal;
+    v_scan record;
     v_count bigint;
 begin
-    select s.entries, s.looked_to into v_found, v_looked
+    select s.entries, s.looked_to into v_scan
     from counterfoil.scan_run_journal(
         p_org_id, p_run_id, p_terms, p_needles, p_since, p_until, p_position, p_channel, p_forwards, p_before_position,
         case when cardinality(p_terms) = 0 then v_most else v_beside end, p_limit
     ) as s;
-    if cardinality(v_found) = p_limit or v_looked.org_id is null then
+    v_found := v_scan.entries;
+    if cardinality(v_found) = p_limit or (v_scan.looked_to).org_id is null then
         return query select v_found, null::jsonb;
         return;
     end if;
@@ -70,19 +71,14 @@ begin
             end if;
         end if;
 
-        select s.entries, s.looked_to into v_found, v_looked
+        select s.entries, s.looked_to into v_scan
         from counterfoil.scan_run_journal(
             p_org_id, p_run_id, p_terms, p_needles, p_since, p_until, p_position, p_channel, p_forwards, p_before_position,
             v_most, p_limit
         ) as s;
+        v_found := v_scan.entries;
     end if;
-    return query
-    select
-        v_found,
-        case
-            when v_looked.org_id is not null
-                then counterfoil.journal_cursor(v_looked.occurred_at, v_looked.run_id, v_looked.channel, v_looked.position)
-        end;
+    return query select v_found, counterfoil.journal_cursor(v_scan.looked_to);
 end
 $function$;
 

@@ -46,15 +46,16 @@ declare
     v_busy_day bigint := -1000000;
     v_found counterfoil.run_journal[] := '{}';
     v_more counterfoil.run_journal[];
-    v_looked counterfoil.run_journal;
+    v_scan record;
     v_count bigint;
 begin
     if cardinality(p_terms) > 0 then
-        select s.entries, s.looked_to into v_found, v_looked
+        select s.entries, s.looked_to into v_scan
         from counterfoil.scan_journal(
             p_org_id, p_terms, p_needles, p_since, p_at, p_run_id, p_channel, p_position, v_beside, p_limit
         ) as s;
-        if cardinality(v_found) = p_limit or v_looked.org_id is null then
+        v_found := v_scan.entries;
+        if cardinality(v_found) = p_limit or (v_scan.looked_to).org_id is null then
             return query select v_found, null::jsonb;
             return;
         end if;
@@ -62,17 +63,12 @@ begin
 
     -- Common, or nothing that the index knows: one by one.
     if cardinality(p_terms) = 0 or cardinality(v_found) > v_beside / 50 then
-        select s.entries, s.looked_to into v_found, v_looked
+        select s.entries, s.looked_to into v_scan
         from counterfoil.scan_journal(
             p_org_id, p_terms, p_needles, p_since, p_at, p_run_id, p_channel, p_position, v_most, p_limit
         ) as s;
-        return query
-        select
-            v_found,
-            case
-                when v_looked.org_id is not null
-                    then counterfoil.journal_cursor(v_looked.occurred_at, v_looked.run_id, v_looked.channel, v_looked.position)
-            end;
+        v_found := v_scan.entries;
+        return query select v_found, counterfoil.journal_cursor(v_scan.looked_to);
         return;
     end if;
 
@@ -128,18 +124,13 @@ begin
 
         -- So many in an hour that they come thick: one by one.
         if v_count > v_few then
-            select s.entries, s.looked_to into v_more, v_looked
+            select s.entries, s.looked_to into v_scan
             from counterfoil.scan_journal(
                 p_org_id, p_terms, p_needles, p_since, v_at, v_run_id, v_channel, v_position, v_most,
                 p_limit - cardinality(v_found)
             ) as s;
-            return query
-            select
-                v_found || v_more,
-                case
-                    when v_looked.org_id is not null
-                        then counterfoil.journal_cursor(v_looked.occurred_at, v_looked.run_id, v_looked.channel, v_looked.position)
-                end;
+            v_more := v_scan.entries;
+            return query select v_found || v_more, counterfoil.journal_cursor(v_scan.looked_to);
             return;
         end if;
 

@@ -41,7 +41,7 @@ declare
     v_text text := lower(btrim(coalesce(p_query, '')));
     v_error text := lower(btrim(coalesce(p_error, '')));
     v_found counterfoil.runs[];
-    v_looked counterfoil.runs;
+    v_scan record;
 begin
     perform counterfoil.check_id(p_org_id, 'p_org_id');
     perform counterfoil.check_limit(p_limit, 1, 1000, 'p_limit');
@@ -67,9 +67,9 @@ begin
 
     if p_status = 'failed' or v_error <> '' then
         select
-            coalesce(array_agg(s.found order by s.nth) filter (where s.matches), '{}'),
-            (array_agg(s.found) filter (where s.nth = v_most))[1]
-        into v_found, v_looked
+            coalesce(array_agg(s.found order by s.nth) filter (where s.matches), '{}') as entries,
+            (array_agg(s.found) filter (where s.nth = v_most))[1] as looked_to
+        into v_scan
         from (
             select n.found, n.nth, n.matches
             from (
@@ -94,9 +94,9 @@ begin
         ) as s;
     else
         select
-            coalesce(array_agg(s.found order by s.nth) filter (where s.matches), '{}'),
-            (array_agg(s.found) filter (where s.nth = v_most))[1]
-        into v_found, v_looked
+            coalesce(array_agg(s.found order by s.nth) filter (where s.matches), '{}') as entries,
+            (array_agg(s.found) filter (where s.nth = v_most))[1] as looked_to
+        into v_scan
         from (
             select n.found, n.nth, n.matches
             from (
@@ -119,6 +119,7 @@ begin
             limit p_limit
         ) as s;
     end if;
+    v_found := v_scan.entries;
 
     return query
     select
@@ -128,12 +129,10 @@ begin
     order by f.ordinality;
 
     kind := 'end';
-    if cardinality(v_found) = p_limit then
-        v_looked := v_found[p_limit];
-    end if;
-    if v_looked.org_id is not null then
+    if cardinality(v_found) = p_limit or (v_scan.looked_to).org_id is not null then
         kind := 'more';
-        cursor := jsonb_build_object('at', counterfoil.iso_time(v_looked.created_at), 'runId', v_looked.run_id);
+        select jsonb_build_object('at', counterfoil.iso_time(l.created_at), 'runId', l.run_id) into cursor
+        from unnest(case when cardinality(v_found) = p_limit then v_found[p_limit :] else array[v_scan.looked_to] end) as l;
     end if;
     return next;
 end
