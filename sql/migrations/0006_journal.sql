@@ -32,15 +32,9 @@ create table counterfoil.run_journal (
 create index run_journal_recent_idx on counterfoil.run_journal (org_id, occurred_at, run_id, channel, position)
 where occurred_at > '-infinity';
 -- The terms are hashes that begin with the org: a word leads to the org's own entries and to no other's.
-create index run_journal_terms_idx on counterfoil.run_journal using gin (terms);
+create index run_journal_terms_idx on counterfoil.run_journal using gin (terms)
+with (gin_pending_list_limit = 512);
 create index run_journal_retention_idx on counterfoil.run_journal (recorded_at);
-
--- Retention of what has ended, the oldest first.
-create index runs_ended_idx on counterfoil.runs (ended_at) where ended_at is not null;
-create index ledgers_ended_idx on counterfoil.ledgers (ended_at) where ended_at is not null;
--- Runs that failed, for the list that operators ask for most. It names error and not status, since an index that
--- names status would make every change of a run's status an update of all its indexes.
-create index runs_with_error_idx on counterfoil.runs (org_id, created_at desc, run_id desc) where error is not null;
 
 comment on table counterfoil.run_journal is
 'Canonical journal: log lines, progress and receipt events of runs, once per origin identity, for reading and search.';
