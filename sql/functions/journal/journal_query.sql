@@ -52,6 +52,10 @@ begin
         order by length(u.word) desc, u.word
         limit 32
     ) as w;
+    -- Quotes around nothing.
+    if cardinality(v_words) = 0 and cardinality(v_needles) = 0 then
+        v_needles := array[lower(v_query)];
+    end if;
     return query select v_words, v_needles;
 end
 $function$;
