@@ -114,7 +114,9 @@ class Outgoing:
         }
         if self._with_line_ids:
             event["lineIds"] = [f"{event_id}.{n}" for n in range(len(entry.lines))]
-        return {"eventId": event_id, "eventType": "run.events", "payload": {"events": [event]}}
+        # Deferred: the projector puts the lines into the journal before the ledger gets them.
+        payload = {"deferredProjection": True, "events": [event]}
+        return {"eventId": event_id, "eventType": "run.events", "payload": payload}
 
 
 def _bounded(line: str) -> str:

@@ -1,8 +1,9 @@
 -- end_run: ends a run, the one place that does.
 --
--- Promises: the terminal fact, the run's status, result and error, its place in the queue gone, its wait and its slot of
---           the concurrency key ended, and the counts of queued and active runs; returns the terminal's event id. The
---           run's open attempt, if any, is the caller's to end.
+-- Promises: the terminal fact, where it has log lines a runner.logs fact behind it that brings them into the journal, the
+--           run's status, result and error, its place in the queue gone, its wait and its slot of the concurrency key
+--           ended, and the counts of queued and active runs; returns the terminal's event id. The run's open attempt, if
+--           any, is the caller's to end.
 -- Locks:    the caller holds what hold_before_run() and hold_run() took; then the queue row by key, then lanes.
 -- Raises:   nothing.
 -- Since:    1
@@ -22,16 +23,32 @@ called on null input
 security invoker
 set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
 set jit = off
 as $function$
 declare
     v_event_type text := 'run.' || p_status;
     v_event_id text := v_event_type || ':' || gen_random_uuid()::text;
     v_slotless boolean;
+    v_logs jsonb;
 begin
-    perform counterfoil.write_facts(
-        p_run.org_id, array[p_run.run_id], array[v_event_id], array[v_event_type], array[p_payload], p_now
-    );
+    if jsonb_array_length(p_payload -> 'terminalLogLines') > 0 then
+        -- The journal gets the last lines by a fact of their own, in the search lane, so that indexing delays no end.
+        v_logs := jsonb_build_object(
+            'searchOnly', true, 'deferredProjection', true, 'producerAttempt', p_payload -> 'producerAttempt',
+            'lines', p_payload -> 'terminalLogLines', 'lineContexts', p_payload -> 'terminalLogContexts',
+            'lineIds', p_payload -> 'terminalLogIds'
+        );
+        perform counterfoil.write_facts(
+            p_run.org_id, array[p_run.run_id, p_run.run_id],
+            array[v_event_id, 'runner.logs:' || split_part(v_event_id, ':', 2)], array[v_event_type, 'runner.logs'],
+            array[p_payload, v_logs], p_now
+        );
+    else
+        perform counterfoil.write_facts(
+            p_run.org_id, array[p_run.run_id], array[v_event_id], array[v_event_type], array[p_payload], p_now
+        );
+    end if;
 
     update counterfoil.runs as r
     set

@@ -15,7 +15,7 @@ select is(
     (select f.answer - 'event_id' from first_answer as f),
     '{"run_status": "completed", "outcome": "completed", "replayed": false}'::jsonb, 'the answer'
 );
-select is(pg_temp.facts('a'), array['run.created', 'run.started', 'run.completed'], 'the terminal fact');
+select is(pg_temp.facts('a'), array['run.created', 'run.started', 'run.completed', 'runner.logs'], 'the terminal fact, and its lines for the journal');
 select is(
     pg_temp.last_fact('a'),
     '{"producerAttempt": 1, "result": {"n": 1.5}, "resultSummary": {"s": 1}, "terminalLogLines": ["first", "last"],
@@ -46,7 +46,7 @@ select is(
     "terminalProgressEvents": [{"data": 1, "type": "run.progress"}], "terminalWorkCounterSegment": {"rows": 3}}'),
     (select f.answer || '{"replayed": true}' from first_answer as f), 'a repeat answers as the first did'
 );
-select is(pg_temp.facts('a'), array['run.created', 'run.started', 'run.completed'], 'and writes nothing');
+select is(pg_temp.facts('a'), array['run.created', 'run.started', 'run.completed', 'runner.logs'], 'and writes nothing');
 select pg_temp.raises($$ select pg_temp.complete('a', '{"result": 2}') $$, 'RL003', 'attempt_answer', 'another completion is a conflict');
 select pg_temp.raises($$ select pg_temp.fail_run('a') $$, 'RL003', 'attempt_answer', 'so is a failure after it');
 select pg_temp.raises(
