@@ -1,0 +1,68 @@
+"""`counterfoil logs`, `counterfoil search` and `counterfoil maintain`."""
+
+from __future__ import annotations
+
+import json
+
+import psycopg
+import pytest
+from typer.testing import CliRunner
+
+from counterfoil.cli import app
+
+
+@pytest.fixture
+def run(installed: str) -> str:
+    """The dsn of a database with a run that has said three things."""
+    with psycopg.connect(installed, autocommit=True) as connection:
+        connection.execute(
+            "select * from counterfoil.admit_launch(jsonb_build_object('orgId', 'default',"
+            " 'runId', 'r', 'playId', 'p', 'playName', 'p', 'executorToken', 't',"
+            " 'baseUrl', 'https://x.example'))"
+        )
+        connection.execute(
+            "insert into counterfoil.run_journal (org_id, run_id, identity, channel, position,"
+            " producer_attempt, level, occurred_at, line, content_digest, event_id, recorded_at,"
+            " terms) select 'default', 'r', n::text, 'log', n, 1, l, now(), t, sha256(''), 'e',"
+            " now(), counterfoil.journal_terms('default', 'r', 'log', l, now(), t)"
+            " from (values (1, 'info', 'it [begins]'), (2, 'error', E'it \\x1b[2J fails'),"
+            " (3, 'info', 'it ends')) as e (n, l, t)"
+        )
+    return installed
+
+
+def invoke(*arguments: str) -> list[str]:
+    """What a command prints, line by line."""
+    result = CliRunner().invoke(app, list(arguments))
+    assert result.exit_code == 0, result.output
+    return result.stdout.splitlines()
+
+
+def test_logs_are_printed_in_order_and_cannot_move_the_cursor(run: str) -> None:
+    lines = invoke("logs", "r", "--dsn", run)
+    assert [line.split(" ", 2)[2] for line in lines] == [
+        "it [begins]",
+        "it \ufffd[2J fails",
+        "it ends",
+    ]
+    [line] = invoke("logs", "r", "--level", "error", "--json", "--dsn", run)
+    assert json.loads(line)["line"] == "it \x1b[2J fails"
+
+
+def test_logs_of_no_run_are_an_error(run: str) -> None:
+    result = CliRunner().invoke(app, ["logs", "none", "--dsn", run])
+    assert result.exit_code == 1
+
+
+def test_search_finds_the_latest_first(run: str) -> None:
+    found = [json.loads(line) for line in invoke("search", "it", "--json", "--dsn", run)]
+    assert [entry["position"] for entry in found] == [3, 2, 1]
+    [line] = invoke("search", "egin", "--substring", "--dsn", run)
+    assert line.endswith(" r it [begins]")
+    assert invoke("search", "it", "--org", "other", "--dsn", run) == []
+    assert len(invoke("search", "it", "--limit", "2", "--dsn", run)) == 2
+
+
+def test_maintain_says_what_it_did(run: str) -> None:
+    [line] = invoke("maintain", "--dsn", run)
+    assert json.loads(line)["more"] is False
