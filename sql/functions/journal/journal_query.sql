@@ -19,8 +19,8 @@ as $function$
 declare
     v_query text := btrim(coalesce(p_query, ''), E' \t\r\n');
     v_split text[];
-    v_words text[] := '{}';
-    v_needles text[] := '{}';
+    v_words text[] := array[]::text[];
+    v_needles text[] := array[]::text[];
 begin
     if v_query = '' then
         return query select v_words, v_needles;

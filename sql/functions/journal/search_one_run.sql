@@ -51,7 +51,9 @@ begin
             select
                 count(*),
                 array_agg(
-                    f order by case when p_forwards then f.position end, case when p_forwards then f.channel end, f.position desc, f.channel desc
+                    f order by
+                        case when p_forwards then f.position end, case when p_forwards then f.channel end,
+                        f.position desc, f.channel desc
                 ) filter (
                     where f.run_id = p_run_id and f.occurred_at >= p_since and f.occurred_at < p_until
                         and case

@@ -43,8 +43,8 @@ declare
     v_newest timestamptz;
     v_unit integer;
     v_nth bigint;
-    v_busy_day bigint := -1000000;
-    v_found counterfoil.run_journal[] := '{}';
+    v_busy_day bigint := -1000000::bigint;
+    v_found counterfoil.run_journal[] := array[]::counterfoil.run_journal[];
     v_more counterfoil.run_journal[];
     v_scan record;
     v_count bigint;
@@ -88,7 +88,7 @@ begin
     end if;
 
     -- Neither: day by day, days without entries skipped, and a day with more than a few hour by hour.
-    v_found := '{}';
+    v_found := array[]::counterfoil.run_journal[];
     for v_turn in 1..v_slices loop
         select n.occurred_at into v_newest
         from counterfoil.run_journal as n
@@ -103,7 +103,7 @@ begin
 
         v_unit := case when floor(extract(epoch from v_newest) / 86400) = v_busy_day then 3600 else 86400 end;
         loop
-            v_nth := floor(extract(epoch from v_newest) / v_unit);
+            v_nth := floor(extract(epoch from v_newest) / v_unit)::bigint;
             select
                 count(*),
                 array_agg(f order by f.occurred_at desc, f.run_id desc, f.channel desc, f.position desc) filter (
