@@ -8,7 +8,7 @@ import statistics
 from collections.abc import Callable
 from pathlib import Path
 
-from benchmarks import delivery
+from benchmarks import delivery, journal
 from benchmarks.server import measured_database
 
 Row = tuple[str, str]
@@ -57,7 +57,25 @@ def backlog(dsn: str, rounds: int) -> list[Row]:
     return rows
 
 
-BENCHES = {"hot-path": hot_path, "backlog": backlog}
+def journal_costs(dsn: str, rounds: int) -> list[Row]:
+    """Indexing against a bare insert, searches against a read by key, and the size over days."""
+    ratios = []
+    for _ in range(rounds):
+        indexed, bare = journal.materialise_ratio(dsn)
+        ratios.append(indexed / bare)
+    rows = [
+        ("materialise 100 lines a fact, against a bare insert of the rows", _spread(ratios, "×"))
+    ]
+    rows += [
+        (f"search 1,000,000 entries, {name}: p99", f"{p99:.2f} ms, {ratio:.0f} × a read by key")
+        for name, p99, ratio in journal.search_latency(dsn, 1_000_000)
+    ]
+    sizes = journal.plateau(dsn, days=30, per_day=20_000, kept=7, burst_day=15)
+    figures = ", ".join(f"day {day}: {size} MB" for day, _, size in sizes[6::4])
+    return [*rows, ("journal of 7 days, 20,000 entries a day, 200,000 on day 15", figures)]
+
+
+BENCHES = {"hot-path": hot_path, "backlog": backlog, "journal": journal_costs}
 
 
 def _spread(values: list[float], unit: str) -> str:

@@ -42,8 +42,9 @@ def empty_tables(dsn: str) -> None:
     """Make every table of runs and facts empty, so that each measurement starts alike."""
     with psycopg.connect(dsn, autocommit=True) as connection:
         connection.execute(
-            "truncate counterfoil.runs, counterfoil.lanes, counterfoil.ledgers, "
-            "counterfoil.run_journal, counterfoil.step_receipts, counterfoil.admission_counters "
+            "truncate counterfoil.runs, counterfoil.outbox, counterfoil.deliveries, "
+            "counterfoil.lanes, counterfoil.ledgers, counterfoil.run_journal, "
+            "counterfoil.step_receipts, counterfoil.admission_counters "
             "cascade"
         )
         connection.execute("vacuum analyze")
