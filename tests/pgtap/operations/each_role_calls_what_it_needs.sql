@@ -17,7 +17,7 @@ create function pg_temp.names(p_roles text) returns text [] language sql stable 
     ('append_run_created'), ('append_run_started'), ('append_run_events'), ('dispatch_ledger_action'), ('dispatch_receipt_action'),
     ('claim_receipts'), ('complete_receipts'), ('fail_receipts'), ('skip_receipts'), ('release_receipts'), ('mark_receipts_running'),
     ('mark_receipts_queued'), ('heartbeat_receipts'), ('observe_docflow_node'), ('get_receipts'), ('set_setting'), ('set_admission_limits'),
-    ('list_audit'), ('purge_runs'), ('purge_receipts'), ('take_receipts'), ('settle_receipts'), ('append_ledger_piece'), ('schema_version')
+    ('list_audit'), ('maintain'), ('purge_receipts'), ('take_receipts'), ('settle_receipts'), ('append_ledger_piece'), ('schema_version')
   ) as f (name)
   where coalesce(array_to_string(pg_temp.callers(f.name), ' '), '') = p_roles
 $function$;
@@ -29,7 +29,7 @@ select is(pg_temp.names('counterfoil_gateway counterfoil_worker'),
   array['claim_receipts', 'complete_receipts', 'fail_receipts', 'heartbeat_receipts', 'mark_receipts_queued', 'mark_receipts_running',
     'observe_docflow_node', 'release_receipts', 'skip_receipts'],
   'workers and the gateway write receipts');
-select is(pg_temp.names('counterfoil_operator'), array['list_audit', 'purge_receipts', 'purge_runs', 'set_admission_limits', 'set_setting'],
+select is(pg_temp.names('counterfoil_operator'), array['list_audit', 'maintain', 'purge_receipts', 'set_admission_limits', 'set_setting'],
   'only operators change how it works');
 select is(pg_temp.names(''), array['append_ledger_piece', 'settle_receipts', 'take_receipts'], 'nobody calls what the functions share');
 select is(array_length(pg_temp.callers('schema_version'), 1), 5, 'everybody may ask for the version');
