@@ -119,6 +119,8 @@ def run(names: Sequence[str]) -> list[Verdict]:
             problems = GATES[name]()
         except MissingServerError as error:
             problems = [str(error)]
+        except Exception as error:  # a gate that breaks down lets nothing through
+            problems = [f"the gate broke down: {type(error).__name__}: {error}"]
         return Verdict(name, problems, time.monotonic() - began)
 
     verdicts = []

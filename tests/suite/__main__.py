@@ -9,9 +9,11 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Iterator
+import time
+import traceback
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 from tests.servers.throwaway import EMBEDDED, MissingServerError, ThrowawayServer
@@ -40,18 +42,44 @@ class Servers:
 def run_part(part: str, servers: Servers, paths: list[Path]) -> Iterator[Outcome]:
     """Run one part on each of its servers."""
     if part == "lint":
-        yield gates.run()
+        yield guarded("lint (gates)", gates.run)
     elif part == "pgtap":
         for which in servers.each(DEBIAN, EMBEDDED):
-            yield pgtap.run(f"pgTAP on {which}", servers.dsn(which), paths)
+            yield guarded(f"pgTAP on {which}", partial(pgtap_on, servers, which, paths))
     elif part == "isolation":
         for which in servers.each(DEBIAN):
-            yield isolation.run(f"isolation on {which}", servers.dsn(which), paths)
+            yield guarded(f"isolation on {which}", partial(isolation_on, servers, which, paths))
     else:
         for which in servers.each(EMBEDDED, DEBIAN):
-            # What touches no database is the same everywhere, so it runs once.
-            only = "database" if which == DEBIAN else None
-            yield pytests.run(f"pytest on {which}", servers.dsn(which), paths, only)
+            yield guarded(f"pytest on {which}", partial(pytest_on, servers, which, paths))
+
+
+def pgtap_on(servers: Servers, which: str, paths: list[Path], name: str) -> Outcome:
+    """The pgTAP files on one server."""
+    return pgtap.run(name, servers.dsn(which), paths)
+
+
+def isolation_on(servers: Servers, which: str, paths: list[Path], name: str) -> Outcome:
+    """The isolation specs on one server."""
+    return isolation.run(name, servers.dsn(which), paths)
+
+
+def pytest_on(servers: Servers, which: str, paths: list[Path], name: str) -> Outcome:
+    """pytest on one server. What touches no database is the same everywhere, so it runs once."""
+    only = "database" if which == DEBIAN else None
+    return pytests.run(name, servers.dsn(which), paths, only)
+
+
+def guarded(name: str, run: Callable[[str], Outcome]) -> Outcome:
+    """Run one part; should it break down, say why, count it as failed, and let the others run."""
+    began = time.monotonic()
+    try:
+        return run(name)
+    except MissingServerError as error:
+        print(error)
+    except Exception:
+        traceback.print_exc()
+    return Outcome(name, 0, 1, time.monotonic() - began)
 
 
 def main() -> int:
@@ -61,13 +89,10 @@ def main() -> int:
     parser.add_argument("--only", nargs="*", type=Path, default=[], help="files or folders")
     arguments = parser.parse_args()
     outcomes: list[Outcome] = []
-    try:
-        with ExitStack() as stack:
-            servers = Servers(stack)
-            for part in arguments.parts:
-                outcomes.extend(run_part(part, servers, arguments.only))
-    except MissingServerError as error:
-        sys.exit(f"{error}")
+    with ExitStack() as stack:
+        servers = Servers(stack)
+        for part in arguments.parts:
+            outcomes.extend(run_part(part, servers, arguments.only))
     print()
     for outcome in outcomes:
         print(outcome.line())

@@ -131,7 +131,7 @@ def test_plpgsql_check_without_anything_to_check_objects(oldest: psycopg.Connect
         assert bodies.check_schema(oldest, "samples") != []
 
 
-def test_the_reference_follows_the_schema(installed: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_reference_follows_the_schema(installed: str) -> None:
     tree = read_tree(ROOT / "sql")
     before = reference.describe(installed, tree)
     with psycopg.connect(installed, autocommit=True) as connection:
@@ -148,9 +148,11 @@ def test_a_gate_that_objects_is_shown(
 ) -> None:
     monkeypatch.setitem(GATES, "good", lambda: [])
     monkeypatch.setitem(GATES, "bad", lambda: ["a.sql:1: it: is bad"])
-    verdicts = run(["good", "bad"])
-    assert [bool(verdict.problems) for verdict in verdicts] == [False, True]
+    monkeypatch.setitem(GATES, "broken", lambda: [str(1 // 0)])
+    verdicts = run(["good", "bad", "broken"])
+    assert [bool(verdict.problems) for verdict in verdicts] == [False, True, True]
     said = capsys.readouterr().out
     assert "good .. ok" in said
     assert "bad .. FAILED" in said
     assert "a.sql:1: it: is bad" in said
+    assert "the gate broke down: ZeroDivisionError" in said

@@ -8,6 +8,7 @@ import psycopg
 import pytest
 
 from tests.suite import pgtap, pytests
+from tests.suite.__main__ import guarded
 from tests.suite.outcome import Outcome
 
 
@@ -47,6 +48,15 @@ def test_an_outcome_fails_when_anything_failed() -> None:
     assert Outcome("x", 3, 0, 1.0).exit_code == 0
     assert Outcome("x", 3, 1, 1.0).exit_code == 1
     assert "FAILED" in Outcome("x", 3, 1, 1.0).line()
+
+
+def test_a_part_that_breaks_down_counts_as_failed(capsys: pytest.CaptureFixture[str]) -> None:
+    def breaks(name: str) -> Outcome:
+        raise RuntimeError("no server today")
+
+    outcome = guarded("a part", breaks)
+    assert (outcome.part, outcome.passed, outcome.failed) == ("a part", 0, 1)
+    assert "no server today" in capsys.readouterr().err
 
 
 def test_each_file_gets_a_database_of_its_own_that_goes_with_it(
