@@ -244,6 +244,7 @@ begin
         end if;
 
         perform counterfoil.admit_runs(p_launches, v_made, v_now);
+        v_outcomes := array_fill('replayed'::text, array[cardinality(v_run_ids)]);
         foreach v_ordinal in array v_made loop
             v_outcomes[v_ordinal] := 'admitted';
         end loop;

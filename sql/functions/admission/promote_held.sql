@@ -15,18 +15,22 @@ strict
 security invoker
 set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set enable_bitmapscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
 set jit = off
 as $function$
 declare
     v_promoted bigint;
 begin
     with chosen as materialized (
-        select q.org_id, q.run_id, k.concurrency_key
+        select q.row_at, k.ctid as key_at
         from unnest(p_org_ids, p_keys) as g (org_id, concurrency_key)
         inner join counterfoil.concurrency_keys as k on k.org_id = g.org_id and k.concurrency_key = g.concurrency_key
         cross join lateral counterfoil.admission_rules(k.org_id) as r
         cross join lateral (
-            select h.org_id, h.run_id
+            select h.ctid as row_at
             from counterfoil.run_queue as h
             where h.org_id = k.org_id and h.concurrency_key = k.concurrency_key and h.state = 'held'
             order by h.priority, h.queued_at, h.run_id
@@ -38,14 +42,14 @@ begin
         update counterfoil.run_queue as q
         set state = 'ready', slotless = false
         from chosen as c
-        where q.org_id = c.org_id and q.run_id = c.run_id and q.state = 'held'
+        where q.ctid = c.row_at
     ),
 
     counted as (
         update counterfoil.concurrency_keys as k
         set in_use = k.in_use + n.slots
-        from (select c.org_id, c.concurrency_key, count(*) as slots from chosen as c group by c.org_id, c.concurrency_key) as n
-        where k.org_id = n.org_id and k.concurrency_key = n.concurrency_key
+        from (select c.key_at, count(*) as slots from chosen as c group by c.key_at) as n
+        where k.ctid = n.key_at
     )
 
     select count(*) into v_promoted from chosen as c;

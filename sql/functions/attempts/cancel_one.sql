@@ -16,6 +16,9 @@ parallel unsafe
 called on null input
 security invoker
 set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set jit = off
 as $function$
 declare
     v_shards smallint[];

@@ -76,8 +76,9 @@ begin
         timeout_at
     )
     select
-        r.org_id, r.run_id, r.attempt, 'running', p_worker, r.release_lane, g.lease_id, t.expires_at, v_now, v_now,
-        t.timeout_at
+        r.org_id, r.run_id, r.attempt, 'running', p_worker, r.release_lane, g.lease_id,
+        least(v_now + p_lease, v_now + make_interval(secs => r.attempt_timeout_seconds)), v_now, v_now,
+        v_now + make_interval(secs => r.attempt_timeout_seconds)
     from unnest(p_org_ids, p_run_ids, v_lease_ids) with ordinality as g (org_id, run_id, lease_id, place)
     cross join lateral (
         select h.org_id, h.run_id, h.attempt, h.release_lane, h.attempt_timeout_seconds
@@ -85,7 +86,6 @@ begin
         where h.org_id = g.org_id and h.run_id = g.run_id
         limit 1
     ) as r
-    cross join lateral counterfoil.lease_end(v_now, p_lease, r.attempt_timeout_seconds) as t
     order by g.place
     on conflict on constraint attempts_pkey do update
     set

@@ -21,6 +21,7 @@ set enable_seqscan = off
 set enable_bitmapscan = off
 set enable_hashjoin = off
 set enable_mergejoin = off
+set enable_sort = off
 set jit = off
 as $function$
 declare
@@ -50,32 +51,23 @@ begin
         group by o.turn, o.org_id, h.play_name
     ),
 
-    locked as materialized (
+    held as materialized (
         select w.turn, l.row_at, l.org_id, l.run_id, l.priority, l.ready_at
         from wanted as w
         cross join lateral (
             select q.ctid as row_at, q.org_id, q.run_id, q.priority, q.ready_at
             from counterfoil.run_queue as q
+            inner join counterfoil.runs as r
+                on r.org_id = q.org_id and r.run_id = q.run_id and r.status in ('queued', 'waiting')
             where q.release_lane = p_release_lane
                 and q.play_name = w.play_name
                 and q.org_id = w.org_id
                 and q.state = 'ready'
             order by q.priority, q.ready_at, q.run_id
             limit w.runs
-            for update skip locked
+            -- Both at once: a run that somebody holds must not keep back those behind it.
+            for no key update of q, r skip locked
         ) as l
-    ),
-
-    held as materialized (
-        select l.turn, l.row_at, l.org_id, l.run_id, l.priority, l.ready_at
-        from locked as l
-        cross join lateral (
-            select r.run_id
-            from counterfoil.runs as r
-            where r.org_id = l.org_id and r.run_id = l.run_id and r.status in ('queued', 'waiting')
-            limit 1
-            for no key update skip locked
-        ) as r
     )
 
     select

@@ -2,7 +2,7 @@
 begin;
 \ir ../setup.psql
 \ir setup.psql
-select plan(16);
+select plan(17);
 
 select is(pg_temp.admit('old'), 'admitted', 'one run is there before');
 
@@ -24,9 +24,18 @@ select results_eq(
     $$,
     'outcomes come in the order given; a repeat within the call is a replay'
 );
+select results_eq(
+    $$
+    select a.run_id, a.outcome
+    from counterfoil.admit_launches(jsonb_build_array(
+        pg_temp.launch('{"runId": "old"}'), pg_temp.launch('{"runId": "z"}'), pg_temp.launch('{"runId": "y", "orgId": "org-3"}')
+    )) as a
+    $$,
+    $$ values ('old', 'replayed'), ('z', 'replayed'), ('y', 'admitted') $$, 'replays before a new one'
+);
 select is(
     (select array_agg(o.org_id || '/' || o.run_id || '/' || o.event_type order by o.org_id, o.run_id) from counterfoil.outbox as o),
-    array['org/a/run.created', 'org/old/run.created', 'org/z/run.created', 'org-2/a/run.created'],
+    array['org/a/run.created', 'org/old/run.created', 'org/z/run.created', 'org-2/a/run.created', 'org-3/y/run.created'],
     'each new run has one run.created'
 );
 select is(
@@ -35,7 +44,7 @@ select is(
         where l.org_id = 'org-2'),
     array['org-2/a/1/1/0'], 'and waits for delivery as an admission'
 );
-select is((select count(*) from counterfoil.launches), 4::bigint, 'and has its launch');
+select is((select count(*) from counterfoil.launches), 5::bigint, 'and has its launch');
 select is_empty($$ select * from counterfoil.admit_launches('[]') $$, 'no launches, no rows');
 
 select pg_temp.raises(
