@@ -30,7 +30,7 @@ from counterfoil.errors import (
     SchemaVersionError,
 )
 from counterfoil.functions import Functions
-from counterfoil.interruptions import (
+from counterfoil.playing.interruptions import (
     AttemptLost,
     Interrupted,
     PermanentError,
@@ -39,7 +39,7 @@ from counterfoil.interruptions import (
     Suspended,
     WorkerStopping,
 )
-from counterfoil.run import AsyncRun, Run
+from counterfoil.playing.run import AsyncRun, Run
 from counterfoil.settings import Settings
 from counterfoil.values import NotPlainError
 from counterfoil.worker import Worker

@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from counterfoil import cli_journal, cli_runs, cli_schema, cli_services
-from counterfoil.cli_common import Config, Dsn, err, out, settings_of, told
+from counterfoil.commands import journal, runs, schema, services
+from counterfoil.commands.common import Config, Dsn, err, out, settings_of, told
 from counterfoil.demo import run_demo
 from counterfoil.stack import StackError
 
@@ -19,10 +19,10 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     help="Durable runs on PostgreSQL, with every fact about them accounted for exactly once.",
 )
-app.add_typer(cli_schema.app)
-app.add_typer(cli_services.app)
-app.add_typer(cli_runs.app)
-app.add_typer(cli_journal.app)
+app.add_typer(schema.app)
+app.add_typer(services.app)
+app.add_typer(runs.app)
+app.add_typer(journal.app)
 
 
 def _show_version(wanted: bool) -> None:

@@ -23,9 +23,9 @@ from rich.console import Console
 from rich.live import Live
 
 from counterfoil import migrations
-from counterfoil.demo_play import PLAY, distributions
-from counterfoil.demo_report import Account, Killing, read_account
-from counterfoil.demo_view import Progress, show_account, show_progress
+from counterfoil.demonstration.play import PLAY, distributions
+from counterfoil.demonstration.report import Account, Killing, read_account
+from counterfoil.demonstration.view import Progress, show_account, show_progress
 from counterfoil.embedded import EmbeddedServer
 from counterfoil.launching import admit_all
 from counterfoil.settings import Settings
@@ -160,7 +160,7 @@ class Demo:
     def _start_worker(self, stack: Stack, name: str) -> None:
         stack.start(
             name,
-            *("worker", "counterfoil.demo_play", "--name", name),
+            *("worker", "counterfoil.demonstration.play", "--name", name),
             *("--concurrency", str(_PLAYS_AT_ONCE)),
         )
 

@@ -11,21 +11,21 @@ import uuid
 from collections.abc import Awaitable, Callable, Iterable
 
 from counterfoil.authority import GatewayTokens, LocalMint, TokenAuthority
-from counterfoil.credentials import Credentials
 from counterfoil.database import Database
-from counterfoil.deliveries import (
+from counterfoil.delivering.credentials import Credentials
+from counterfoil.delivering.deliveries import (
     PREFIX_MAX_FACTS,
     DeliveryOptions,
     HeldRun,
     Observer,
     held_runs,
 )
-from counterfoil.delivery import Deliverer, to_its_end
-from counterfoil.drain import DrainResult, dispatch_through_event
+from counterfoil.delivering.delivery import Deliverer, to_its_end
+from counterfoil.delivering.drain import DrainResult, dispatch_through_event
+from counterfoil.delivering.pump import Pump
+from counterfoil.delivering.search_lane import SearchLane
 from counterfoil.errors import SettingsError
 from counterfoil.functions import ClaimedFact, Functions
-from counterfoil.pump import Pump
-from counterfoil.search_lane import SearchLane
 from counterfoil.settings import Settings
 from counterfoil.tokens import TokenSigner
 from counterfoil.upstream import Upstream

@@ -24,9 +24,9 @@ from typing import Self
 import psutil
 from psycopg.conninfo import make_conninfo
 
-from counterfoil import embedded_process, embedded_setup
-from counterfoil.embedded_account import EmbeddedServerError
-from counterfoil.embedded_place import (
+from counterfoil.server import processes, setup
+from counterfoil.server.account import EmbeddedServerError
+from counterfoil.server.place import (
     Place,
     find_place,
     in_use,
@@ -35,7 +35,7 @@ from counterfoil.embedded_place import (
     make_place,
     remove_place,
 )
-from counterfoil.embedded_setup import DATABASE, OWNER, PORT, Setting
+from counterfoil.server.setup import DATABASE, OWNER, PORT, Setting
 
 __all__ = ["EmbeddedServer", "EmbeddedServerError"]
 
@@ -69,7 +69,7 @@ class EmbeddedServer:
         self.settings = None if settings is None else dict(settings)
         self.timeout = timeout
         self._leave_running = True
-        embedded_setup.rendered(self.settings or {})
+        setup.rendered(self.settings or {})
 
     @classmethod
     def default(
@@ -82,7 +82,7 @@ class EmbeddedServer:
     @property
     def bin_dir(self) -> Path:
         """The folder of the PostgreSQL programs for the caller: psql, pg_isready, pg_dump, …"""
-        return embedded_setup.bin_dir()
+        return setup.bin_dir()
 
     @property
     def data_dir(self) -> Path:
@@ -111,7 +111,7 @@ class EmbeddedServer:
     def pid(self) -> int | None:
         """The process id of the living postmaster, or None."""
         place = find_place(self.home)
-        process = place and embedded_process.living_postmaster(place.data, place.account)
+        process = place and processes.living_postmaster(place.data, place.account)
         return process.pid if process else None
 
     def start(self) -> None:
@@ -187,16 +187,16 @@ class EmbeddedServer:
         return answer.returncode == 0
 
     def _start(self, place: Place) -> None:
-        programs = embedded_setup.server_programs(place)
+        programs = setup.server_programs(place)
         if place.data.exists():
-            embedded_setup.refuse_other_major(place, programs)
+            setup.refuse_other_major(place, programs)
         else:
-            embedded_setup.initialise(place, programs)
+            setup.initialise(place, programs)
         deadline = time.monotonic() + self.timeout
         launched: int | None = None
         log_start = 0
         while not self._is_ready(place):
-            alive = embedded_process.living_postmaster(place.data, place.account)
+            alive = processes.living_postmaster(place.data, place.account)
             if time.monotonic() > deadline:
                 raise EmbeddedServerError(
                     f"the server does not accept connections after {self.timeout:g} s",
@@ -204,28 +204,28 @@ class EmbeddedServer:
                     f"It may still be recovering from a crash: {place.log} says so. "
                     "Start again to wait longer; it was left running.",
                 )
-            if alive is None and (launched is None or not embedded_process.is_alive(launched)):
+            if alive is None and (launched is None or not processes.is_alive(launched)):
                 if launched is not None:
                     raise EmbeddedServerError(
                         f"the server did not start ({_tail(place.log, log_start)})",
                         place.data,
                         f"Put right what it says; the whole log is {place.log}.",
                     )
-                embedded_process.end_orphans(place.data, place.account, deadline)
-                embedded_setup.write_configuration(place, self.settings)
+                processes.end_orphans(place.data, place.account, deadline)
+                setup.write_configuration(place, self.settings)
                 log_start = _turn_log(place.log)
                 launched = self._launch(place, programs, deadline)
             time.sleep(_PAUSE)
 
     def _launch(self, place: Place, programs: Path, deadline: float) -> int:
         environment = {}
-        stale = embedded_process.stale_pid(place.data, place.account)
+        stale = processes.stale_pid(place.data, place.account)
         if stale is not None:
             # The pid file is PostgreSQL's to replace, and its check of the shared memory stays.
             # But it takes any living process with that number for a server, a zombie or a
             # stranger too. This variable names a number that it must not be misled by.
             environment["PG_GRANDPARENT_PID"] = str(stale)
-        command = embedded_setup.server_command(place, programs)
+        command = setup.server_command(place, programs)
         with in_use(place, max(0.0, deadline - time.monotonic())) as lock:
             answer = place.account.run(
                 ["/bin/sh", "-c", _LAUNCH, "sh", place.log, *command],
@@ -241,7 +241,7 @@ class EmbeddedServer:
         return int(answer.stdout)
 
     def _stop(self, place: Place) -> None:
-        process = embedded_process.living_postmaster(place.data, place.account)
+        process = processes.living_postmaster(place.data, place.account)
         if process is None:
             if self._is_ready(place):
                 raise EmbeddedServerError(
@@ -249,13 +249,13 @@ class EmbeddedServer:
                     place.data,
                     "Stop it where it was started.",
                 )
-            embedded_process.end_orphans(place.data, place.account, time.monotonic() + self.timeout)
+            processes.end_orphans(place.data, place.account, time.monotonic() + self.timeout)
             return
         try:
             process.send_signal(signal.SIGINT)
         except psutil.NoSuchProcess:
             return
-        if not embedded_process.wait_for_end(process, time.monotonic() + self.timeout):
+        if not processes.wait_for_end(process, time.monotonic() + self.timeout):
             raise EmbeddedServerError(
                 f"the server has not stopped after {self.timeout:g} s",
                 f"process {process.pid}, {place.data}",
@@ -268,7 +268,7 @@ class EmbeddedServer:
         if self.settings is None:
             return
         present = (place.conf / "settings.conf").read_text(encoding="utf-8")
-        if present != embedded_setup.rendered(self.settings):
+        if present != setup.rendered(self.settings):
             names = ", ".join(re.findall(r"^(\S+) =", present, re.M)) or "none"
             raise EmbeddedServerError(
                 "the server already runs with other settings than these",

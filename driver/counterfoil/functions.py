@@ -6,10 +6,9 @@ Errors are those of `counterfoil.errors`, by SQLSTATE.
 
 from __future__ import annotations
 
-from counterfoil.database import Executor
-from counterfoil.functions_claims import Acknowledgement, ClaimedFact, ClaimFunctions
-from counterfoil.functions_dead_letters import BlockedFact, DeadLetterFunctions
-from counterfoil.functions_delivery import (
+from counterfoil.calls.claims import Acknowledgement, ClaimedFact, ClaimFunctions
+from counterfoil.calls.dead_letters import BlockedFact, DeadLetterFunctions
+from counterfoil.calls.delivery import (
     AcknowledgedLane,
     DeliveryDue,
     DeliveryFunctions,
@@ -18,13 +17,13 @@ from counterfoil.functions_delivery import (
     RenewedLane,
     SettledFact,
 )
-from counterfoil.functions_detached import DetachedFunctions
-from counterfoil.functions_facts import FactFunctions, ProjectedEvent, RecordedFact
-from counterfoil.functions_journal import JournalFunctions
-from counterfoil.functions_ledger import HttpAnswer, LedgerEvent, LedgerFunctions
-from counterfoil.functions_operations import OperationFunctions
-from counterfoil.functions_receipts import Receipt, ReceiptFunctions
-from counterfoil.functions_runs import (
+from counterfoil.calls.detached import DetachedFunctions
+from counterfoil.calls.facts import FactFunctions, ProjectedEvent, RecordedFact
+from counterfoil.calls.journal import JournalFunctions
+from counterfoil.calls.ledger import HttpAnswer, LedgerEvent, LedgerFunctions
+from counterfoil.calls.operations import OperationFunctions
+from counterfoil.calls.receipts import Receipt, ReceiptFunctions
+from counterfoil.calls.runs import (
     Admission,
     AttemptEnd,
     ClaimedAttempt,
@@ -35,6 +34,7 @@ from counterfoil.functions_runs import (
     RunOutcome,
     Suspension,
 )
+from counterfoil.database import Executor
 
 __all__ = [
     "AcknowledgedLane",

@@ -24,18 +24,18 @@ from counterfoil.authority import INTERNAL_PATH
 from counterfoil.database import Database
 from counterfoil.errors import CounterfoilError
 from counterfoil.functions import Functions
-from counterfoil.gateway_access import DISPATCH, EXECUTOR, Access
-from counterfoil.gateway_bodies import Body, RequestError, read_body
-from counterfoil.gateway_failures import (
+from counterfoil.receiving.access import DISPATCH, EXECUTOR, Access
+from counterfoil.receiving.bodies import Body, RequestError, read_body
+from counterfoil.receiving.failures import (
     ERROR_CODE_HEADER,
     Failures,
     answer_response,
     json_response,
     refusal,
 )
-from counterfoil.gateway_metrics import Metrics
-from counterfoil.gateway_proxy import METHODS, Proxy
-from counterfoil.gateway_reads import Reads
+from counterfoil.receiving.metrics import Metrics
+from counterfoil.receiving.proxy import METHODS, Proxy
+from counterfoil.receiving.reads import Reads
 from counterfoil.settings import Settings
 from counterfoil.tokens import Use
 

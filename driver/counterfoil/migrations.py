@@ -13,23 +13,23 @@ from importlib.resources.abc import Traversable
 
 import psycopg
 
-from counterfoil import drift, index_builder
-from counterfoil.drift import Finding, VerifyReport
-from counterfoil.grants import ROLES
-from counterfoil.index_builder import PreparedReport
-from counterfoil.migration_errors import (
+from counterfoil.schema import drift, index_builder
+from counterfoil.schema.drift import Finding, VerifyReport
+from counterfoil.schema.errors import (
     ConnectionFailedError,
     IndexNotReadyError,
     MigrationError,
     StepFailedError,
 )
-from counterfoil.migration_reports import MigrateReport, StatusReport, plan_script
-from counterfoil.schema_shape import Shape, expected_shape, functions_to_drop, read_shape
-from counterfoil.schema_sql import SHIPPED_SCHEMA, check_schema_name
-from counterfoil.schema_state import Connection, SchemaState, read_state
-from counterfoil.schema_steps import check_state, next_steps, roles_step
-from counterfoil.sql_tree import SqlTree, load_tree
-from counterfoil.step_writer import PREREQUISITE_STATE, Part, Step, Timeouts
+from counterfoil.schema.grants import ROLES
+from counterfoil.schema.index_builder import PreparedReport
+from counterfoil.schema.reports import MigrateReport, StatusReport, plan_script
+from counterfoil.schema.shape import Shape, expected_shape, functions_to_drop, read_shape
+from counterfoil.schema.sql import SHIPPED_SCHEMA, check_schema_name
+from counterfoil.schema.sql_tree import SqlTree, load_tree
+from counterfoil.schema.state import Connection, SchemaState, read_state
+from counterfoil.schema.step_writer import PREREQUISITE_STATE, Part, Step, Timeouts
+from counterfoil.schema.steps import check_state, next_steps, roles_step
 
 __all__ = [
     "Finding",

@@ -17,7 +17,7 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from counterfoil.database import Database
-from counterfoil.deliveries import Observer
+from counterfoil.delivering.deliveries import Observer
 from counterfoil.dispatcher import Dispatcher
 from counterfoil.embedded import EmbeddedServer
 from counterfoil.gateway import create_app

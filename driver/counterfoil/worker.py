@@ -25,8 +25,8 @@ from typing import Any, TypeVar
 
 from counterfoil.database import Database
 from counterfoil.embedded import EmbeddedServer
-from counterfoil.engine import Engine, WorkerOptions
-from counterfoil.plays import Plays
+from counterfoil.playing.engine import Engine, WorkerOptions
+from counterfoil.playing.plays import Plays
 from counterfoil.settings import Settings
 
 log = logging.getLogger(__name__)

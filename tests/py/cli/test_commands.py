@@ -91,7 +91,7 @@ def test_errors_are_told_in_a_sentence(cli: Cli, database: str, tmp_path: Path) 
     assert "run_not_found" in cli("cancel", "none", code=1)
     assert "not JSON" in cli("resume", "none", "go", "--payload", "{", code=1)
     assert "lease_seconds is 5 to 300" in cli(
-        "worker", "counterfoil.demo_play", "--lease-seconds", "1", code=1
+        "worker", "counterfoil.demonstration.play", "--lease-seconds", "1", code=1
     )
     cli("nonsense", code=2)
 

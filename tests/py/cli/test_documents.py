@@ -11,7 +11,7 @@ import pytest
 
 from counterfoil import Database, Functions, Settings, Worker
 from counterfoil.launching import admit_all
-from counterfoil.loading import load_worker
+from counterfoil.playing.loading import load_worker
 from tests.py.worker.bench import ORG, Bench
 
 ROOT = Path(__file__).parents[3]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from counterfoil.loading import LoadError, load_worker
+from counterfoil.playing.loading import LoadError, load_worker
 
 PROGRAM = """
 from counterfoil.worker import Worker
@@ -31,7 +31,7 @@ def test_a_file_is_loaded_beside_its_neighbours(tmp_path: Path) -> None:
 
 
 def test_a_module_is_loaded_by_name() -> None:
-    assert list(load_worker("counterfoil.demo_play").plays) == ["audit-distribution"]
+    assert list(load_worker("counterfoil.demonstration.play").plays) == ["audit-distribution"]
 
 
 @pytest.mark.parametrize(

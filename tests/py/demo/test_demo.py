@@ -12,7 +12,7 @@ import psutil
 import psycopg
 import pytest
 
-from counterfoil.demo_play import (
+from counterfoil.demonstration.play import (
     PLAY,
     check_hashes,
     distributions,
@@ -48,7 +48,9 @@ def test_the_demo_does_its_job_and_leaves_nothing(admin_dsn: str, tmp_path: Path
             "select d.datname from pg_database as d where d.datname like 'counterfoil_demo_%'"
         ).fetchall()
     assert left == []
-    assert [p for p in psutil.process_iter() if "counterfoil.demo_play" in _command(p)] == []
+    assert [
+        p for p in psutil.process_iter() if "counterfoil.demonstration.play" in _command(p)
+    ] == []
 
 
 def _command(process: psutil.Process) -> list[str]:

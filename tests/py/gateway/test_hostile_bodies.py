@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from counterfoil.gateway_bodies import NumberText, RequestError, parse
+from counterfoil.receiving.bodies import NumberText, RequestError, parse
 from tests.py.gateway.client import BILLING, LEDGER, RECEIPTS, TOKEN, Client
 
 PATHS = [f"{LEDGER}/events", RECEIPTS, TOKEN, BILLING]

@@ -10,8 +10,8 @@ import psycopg
 import pytest
 
 from counterfoil import Run, Worker
-from counterfoil.cli_journal import entries
-from counterfoil.outgoing import Outgoing
+from counterfoil.commands.journal import entries
+from counterfoil.playing.outgoing import Outgoing
 from tests.py.driver.scene import ORG, Scene
 
 

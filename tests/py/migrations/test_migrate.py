@@ -10,14 +10,14 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from counterfoil.migration_errors import (
+from counterfoil.migrations import Timeouts, migrate, status, verify
+from counterfoil.schema.errors import (
     ConnectionFailedError,
     EditedMigrationError,
     SchemaNewerError,
     SchemaOccupiedError,
     StepFailedError,
 )
-from counterfoil.migrations import Timeouts, migrate, status, verify
 from tests.py.migrations.trees import Tree, execute, function, rows
 
 STEPS = [

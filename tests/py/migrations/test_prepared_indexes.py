@@ -7,8 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 import psycopg
 import pytest
 
-from counterfoil.migration_errors import IndexNotReadyError, StepFailedError
 from counterfoil.migrations import migrate, plan, prepare_indexes, verify
+from counterfoil.schema.errors import IndexNotReadyError, StepFailedError
 from tests.py.migrations.trees import Tree, execute, psql, rows
 
 UNIQUE = "create unique index concurrently if not exists big_idx on counterfoil.things (note);\n"

@@ -8,9 +8,9 @@ import psycopg
 import pytest
 from psycopg.conninfo import make_conninfo
 
-from counterfoil.grants import ROLES
-from counterfoil.migration_errors import ExpectedShapeError, NotOwnerError, StepFailedError
 from counterfoil.migrations import migrate, plan, roles_sql, status, verify
+from counterfoil.schema.errors import ExpectedShapeError, NotOwnerError, StepFailedError
+from counterfoil.schema.grants import ROLES
 from tests.py.migrations.trees import Tree, execute, psql, rows
 
 EXISTING = "select count(*) from pg_roles where rolname like 'counterfoil\\_%'"

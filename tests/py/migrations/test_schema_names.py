@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from counterfoil.migration_errors import SchemaNameError
-from counterfoil.schema_sql import check_schema_name, statements, tokens, with_schema
+from counterfoil.schema.errors import SchemaNameError
+from counterfoil.schema.sql import check_schema_name, statements, tokens, with_schema
 
 QUOTED = '"o\'b""x"'
 

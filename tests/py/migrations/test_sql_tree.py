@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
-from counterfoil.migration_errors import SqlTreeError
-from counterfoil.sql_tree import load_tree
+from counterfoil.schema.errors import SqlTreeError
+from counterfoil.schema.sql_tree import load_tree
 from tests.py.migrations.trees import Tree
 
 INDEX = "create index concurrently big_idx on counterfoil.things (org_id);"

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from counterfoil.drift import matrix_problems
 from counterfoil.migrations import Finding, migrate, verify
-from counterfoil.sql_tree import load_tree
+from counterfoil.schema.drift import matrix_problems
+from counterfoil.schema.sql_tree import load_tree
 from tests.py.migrations.trees import SHIPPED, Tree, execute, rows
 
 S = "counterfoil"

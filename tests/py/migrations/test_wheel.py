@@ -16,7 +16,7 @@ SCRIPT = """
 import sys
 import counterfoil
 from counterfoil.migrations import migrate
-from counterfoil.sql_tree import shipped_sql
+from counterfoil.schema.sql_tree import shipped_sql
 print(counterfoil.__file__)
 print(shipped_sql())
 print(migrate(sys.argv[1]))

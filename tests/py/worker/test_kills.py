@@ -11,7 +11,7 @@ from typing import Any
 
 import psycopg
 
-from counterfoil.demo_report import read_account
+from counterfoil.demonstration.report import read_account
 from counterfoil.stack import Stack, free_port, local_secrets
 from tests.py.worker.bench import ORG, Bench
 

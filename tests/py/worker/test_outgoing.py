@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from counterfoil.outgoing import MAX_LINE, Outgoing
+from counterfoil.playing.outgoing import MAX_LINE, Outgoing
 from counterfoil.values import NotPlainError
 
 

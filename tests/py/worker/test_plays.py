@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from counterfoil.plays import Plays
+from counterfoil.playing.plays import Plays
 
 
 def test_plain_functions_and_coroutines_are_told_apart() -> None:

@@ -1,0 +1,1 @@
+"""The stored functions by room, as typed methods."""

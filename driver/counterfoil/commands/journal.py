@@ -1,0 +1,194 @@
+"""Commands of the journal: a run's log, search, and the upkeep of an installation."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from datetime import datetime
+from typing import Annotated
+
+import typer
+from rich.text import Text
+
+from counterfoil.calls.journal import JournalRow
+from counterfoil.commands.common import (
+    Config,
+    Dsn,
+    Org,
+    Schema,
+    functions_of,
+    out,
+    run_async,
+    settings_of,
+    told,
+)
+from counterfoil.functions import Functions
+from counterfoil.json_text import JsonValue
+
+app = typer.Typer()
+
+PAGE = 500
+FOLLOW_SECONDS = 0.5
+_ENDED = ("completed", "failed", "cancelled")
+_STYLES = {"error": "red", "critical": "red", "warning": "yellow", "debug": "dim"}
+
+Level = Annotated[str | None, typer.Option(help="Only entries of this level, such as error.")]
+Channel = Annotated[str | None, typer.Option(help="log, progress or receipt.")]
+AsJson = Annotated[bool, typer.Option("--json", help="One JSON document a line.")]
+
+
+@app.command()
+@told
+def logs(
+    run_id: Annotated[str, typer.Argument(help="The run.")],
+    org: Org = "default",
+    follow: Annotated[
+        bool, typer.Option("--follow", "-f", help="Go on until the run has ended.")
+    ] = False,
+    channel: Channel = None,
+    level: Level = None,
+    as_json: AsJson = False,
+    dsn: Dsn = None,
+    schema: Schema = None,
+    config: Config = None,
+) -> None:
+    """Print a run's journal in its order: log lines, and what else was indexed."""
+
+    async def show() -> None:
+        async with functions_of(settings_of(dsn, schema, config)) as functions:
+            await functions.get_run(org, run_id)
+            async for entry in entries(functions, org, run_id, channel, level, follow=follow):
+                _print(entry, as_json=as_json, with_run=False)
+
+    run_async(show())
+
+
+async def entries(
+    functions: Functions,
+    org: str,
+    run_id: str,
+    channel: str | None = None,
+    level: str | None = None,
+    *,
+    follow: bool,
+) -> AsyncIterator[JournalRow]:
+    """A run's entries by position; with ``follow`` until it has ended and all is indexed."""
+    cursor: JsonValue = None
+    ended = not follow
+    while True:
+        page = await functions.search_journal(
+            org, None, run_id, channel, cursor, PAGE, level=level, order="position"
+        )
+        for row in page[:-1]:
+            yield row
+        last = page[-1]
+        cursor = last.cursor
+        if last.kind == "more":
+            continue
+        if ended and (last.kind == "end" or not follow):
+            return
+        # Ended first, read after: what the run said at its end is not missed.
+        ended = (await functions.get_run(org, run_id))["status"] in _ENDED
+        if not ended or last.kind == "pending":
+            await asyncio.sleep(FOLLOW_SECONDS)
+
+
+@app.command()
+@told
+def search(
+    query: Annotated[str, typer.Argument(help='Words, or "text in quotes".')] = "",
+    org: Org = "default",
+    run_id: Annotated[str | None, typer.Option("--run", help="Only this run.")] = None,
+    channel: Channel = None,
+    level: Level = None,
+    since: Annotated[datetime | None, typer.Option(help="From this time on.")] = None,
+    until: Annotated[datetime | None, typer.Option(help="Before this time.")] = None,
+    substring: Annotated[
+        bool, typer.Option("--substring", help="The query as it stands, also within words.")
+    ] = False,
+    limit: Annotated[int, typer.Option(min=1, help="How many, latest first.")] = 50,
+    as_json: AsJson = False,
+    dsn: Dsn = None,
+    schema: Schema = None,
+    config: Config = None,
+) -> None:
+    """Search the journal of an org, the latest entries first."""
+
+    async def find() -> None:
+        left, cursor = limit, None
+        async with functions_of(settings_of(dsn, schema, config)) as functions:
+            while left:
+                page = await functions.search_journal(
+                    org,
+                    query,
+                    run_id,
+                    channel,
+                    cursor,
+                    min(left, PAGE),
+                    level=level,
+                    since=since and since.astimezone(),
+                    until=until and until.astimezone(),
+                    mode="substring" if substring else "words",
+                )
+                for row in page[:-1]:
+                    _print(row, as_json=as_json, with_run=True)
+                left -= len(page) - 1
+                cursor = page[-1].cursor
+                if page[-1].kind != "more":
+                    return
+
+    run_async(find())
+
+
+def _print(row: JournalRow, *, as_json: bool, with_run: bool) -> None:
+    if as_json:
+        document = {
+            "runId": row.run_id,
+            "channel": row.channel,
+            "position": row.position,
+            "occurredAt": row.occurred_at and row.occurred_at.isoformat(),
+            "level": row.level,
+            "line": row.line,
+            "context": row.context,
+            "details": row.details,
+        }
+        typer.echo(json.dumps(document, ensure_ascii=False))
+        return
+    when = row.occurred_at.astimezone() if row.occurred_at else None
+    # A line is somebody else's text: what would move a terminal's cursor is taken out.
+    line = "".join(c if c.isprintable() or c == "\t" else "\ufffd" for c in row.line or "")
+    text = Text(line, style=_STYLES.get((row.level or "").lower(), ""))
+    for start, length in row.highlights or []:
+        text.stylize("bold", start, start + length)
+    lead = f"{when:%Y-%m-%d %H:%M:%S} " if when else ""
+    if with_run:
+        lead += f"{row.run_id} "
+    if row.channel != "log":
+        lead += f"({row.channel}) "
+    out.print(Text(lead, style="dim") + text)
+
+
+@app.command()
+@told
+def maintain(
+    limit: Annotated[int, typer.Option(min=1, max=1000, help="Rows of a kind in a batch.")] = 1000,
+    once: Annotated[bool, typer.Option("--once", help="One batch of each kind only.")] = False,
+    dsn: Dsn = None,
+    schema: Schema = None,
+    config: Config = None,
+) -> None:
+    """Recover runs whose worker is gone, and take out what is past its retention.
+
+    For a timer (or call counterfoil.maintain() from pg_cron); several at once are safe.
+    """
+
+    async def work() -> None:
+        async with functions_of(settings_of(dsn, schema, config)) as functions:
+            while True:
+                done = await functions.maintain(limit)
+                typer.echo(json.dumps(done, ensure_ascii=False))
+                if once or not done["more"]:
+                    return
+
+    run_async(work())

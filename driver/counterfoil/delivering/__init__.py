@@ -1,0 +1,1 @@
+"""How a dispatcher delivers facts."""

@@ -1,0 +1,1 @@
+"""What the demo plays, watches and reports."""

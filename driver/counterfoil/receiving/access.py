@@ -1,0 +1,75 @@
+"""Who may call the gateway: runs with a scoped token, processes with the internal one."""
+
+from __future__ import annotations
+
+import hmac
+
+from starlette.requests import Request
+
+from counterfoil.errors import TokenError
+from counterfoil.receiving.bodies import RequestError
+from counterfoil.settings import Settings
+from counterfoil.tokens import Scope, TokenSigner
+
+DISPATCH = frozenset({"dispatch"})
+EXECUTOR = frozenset({"executor"})
+READ = frozenset({"executor", "dispatch"})
+
+
+class Access:
+    """Checks the Authorization header."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.signer = TokenSigner(settings.signing_keys, settings.schema)
+        self._internal = [
+            secret.reveal().encode()
+            for secret in (settings.internal_token, settings.previous_internal_token)
+            if secret
+        ]
+
+    def scope(self, request: Request, uses: frozenset[str]) -> Scope:
+        """The scope of the request's token. Raises TokenError (401), WrongUseError (403)."""
+        return self.signer.check(_bearer(request), uses)
+
+    def is_internal(self, request: Request) -> bool:
+        """Whether the request carries the internal token; takes the same time either way."""
+        try:
+            given = _bearer(request).encode()
+        except TokenError:
+            return False
+        matches = [hmac.compare_digest(given, known) for known in self._internal]
+        return any(matches)
+
+    def require_internal(self, request: Request) -> None:
+        """Raise unless the request carries the internal token."""
+        if not self._internal:
+            raise RequestError(
+                503, "not_configured", "this gateway has no internal token to compare with"
+            )
+        if not self.is_internal(request):
+            raise TokenError("the internal token is missing or wrong")
+
+    def read_scope(self, request: Request, run_id: str) -> str:
+        """The org whose run may be read: the token's for its run, or with the internal token any.
+
+        With the internal token the org comes in the query (`orgId`).
+        """
+        if self.is_internal(request):
+            org_id = request.query_params.get("orgId", "")
+            if not org_id:
+                raise RequestError(400, "invalid_argument", "orgId is missing", "orgId")
+            return org_id
+        scope = self.scope(request, READ)
+        if scope.run_id != run_id:
+            raise RequestError(403, "scope_mismatch", "the token is for another run")
+        return scope.org_id
+
+
+def _bearer(request: Request) -> str:
+    headers = request.headers.getlist("authorization")
+    if len(headers) != 1:
+        raise TokenError("send one Authorization header with a bearer token")
+    kind, _, token = headers[0].partition(" ")
+    if kind.lower() != "bearer" or not token.strip():
+        raise TokenError("send one Authorization header with a bearer token")
+    return token.strip()

@@ -1,0 +1,161 @@
+"""Failures as HTTP answers: status, code, whether a repeat can help, and after how long.
+
+How each SQLSTATE looks is the database's (`failure_classes`); the gateway knows it by heart for the
+time when there is no database to ask.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Mapping
+
+import psycopg
+from starlette.responses import Response
+
+from counterfoil.calls.receipts import FailureClass
+from counterfoil.errors import (
+    CounterfoilError,
+    PoolExhaustedError,
+    TokenError,
+    is_disconnection,
+    retry_after_seconds,
+)
+from counterfoil.functions import Functions, HttpAnswer
+from counterfoil.receiving.bodies import RequestError
+from counterfoil.tokens import WrongUseError
+
+log = logging.getLogger(__name__)
+
+ERROR_CODE_HEADER = "x-counterfoil-error-code"
+_UNAVAILABLE = "upstream_service_unavailable"
+_LABELS = {"receipt": "The step receipt's storage", "ledger": "The ledger append"}
+_UNREACHABLE = FailureClass("08", 503, _UNAVAILABLE, True, 1000, "The database is away just now.")
+_NO_CONNECTION = FailureClass(
+    "53", 503, "runtime_postgres_admission_backpressure", True, 1000, "%s waits for a connection."
+)
+
+
+def json_response(
+    status: int, body: str | Mapping[str, object], headers: Mapping[str, str] | None = None
+) -> Response:
+    """An answer with a JSON body; text is sent as it is."""
+    text = body if isinstance(body, str) else json.dumps(body, ensure_ascii=False)
+    kept = {k: v for k, v in (headers or {}).items() if k.lower() != "content-type"}
+    return Response(text.encode("utf-8", "replace"), status, kept, media_type="application/json")
+
+
+def answer_response(answer: HttpAnswer) -> Response:
+    """What a stored function answered, as it is."""
+    return json_response(answer.status, answer.body or "null", answer.headers)
+
+
+def refusal(
+    status: int,
+    code: str,
+    message: str,
+    detail: str = "",
+    *,
+    retryable: bool = False,
+    retry_after_ms: int | None = None,
+) -> Response:
+    """``{error, code, retryable, retry_after_ms?, detail?}``."""
+    body: dict[str, object] = {"error": message, "code": code, "retryable": retryable}
+    headers = {ERROR_CODE_HEADER: code}
+    if retry_after_ms is not None:
+        body["retry_after_ms"] = retry_after_ms
+        headers["retry-after"] = retry_after_seconds(retry_after_ms)
+    if detail:
+        body["detail"] = detail
+    if status == 401:
+        headers["www-authenticate"] = "Bearer"
+    return json_response(status, body, headers)
+
+
+class Failures:
+    """Turns exceptions into answers."""
+
+    def __init__(self, functions: Functions) -> None:
+        self._functions = functions
+        self._classes: list[FailureClass] = []
+
+    async def answer(
+        self, error: Exception, *, action: str | None = None, operation: str = "receipt"
+    ) -> Response:
+        """The answer to a request that failed with ``error``."""
+        if isinstance(error, RequestError):
+            retryable = error.status in (408,)
+            return refusal(
+                error.status, error.code, error.message, error.detail, retryable=retryable
+            )
+        if isinstance(error, WrongUseError):
+            return refusal(403, "scope_mismatch", str(error))
+        if isinstance(error, TokenError):
+            return refusal(401, "unauthorized", str(error))
+        if isinstance(error, psycopg.Error):
+            return await self._database_answer(error, action, operation)
+        log.error("a request failed unexpectedly", exc_info=error)
+        return refusal(500, "internal_error", "The request failed; the gateway's log says why.")
+
+    async def _database_answer(
+        self, error: psycopg.Error, action: str | None, operation: str
+    ) -> Response:
+        label = _LABELS.get(operation, "The request")
+        found = await self._class_of(error)
+        if found is not None:
+            message, detail = _words(error)
+            if found.error is not None:
+                message, detail = found.error.replace("%s", label), ""
+            wait = error.retry_after_ms if isinstance(error, CounterfoilError) else None
+            return refusal(
+                found.status,
+                found.code,
+                message,
+                detail,
+                retryable=found.retryable,
+                retry_after_ms=wait or found.retry_after_ms,
+            )
+        log.error(
+            "a call failed in the database",
+            extra={"sqlstate": error.sqlstate, "operation": operation, "action": action},
+        )
+        message, detail = _words(error)
+        try:
+            answer = await self._functions.receipt_failure_response(
+                error.sqlstate or "XX000", message, detail, action, operation
+            )
+        except psycopg.Error:
+            return refusal(500, "internal_error", f"{label} failed.")
+        return answer_response(answer)
+
+    async def _class_of(self, error: psycopg.Error) -> FailureClass | None:
+        if isinstance(error, PoolExhaustedError):
+            return self._known("53300") or _NO_CONNECTION
+        if is_disconnection(error):
+            return self._known(error.sqlstate or "08") or _UNREACHABLE
+        await self._learn()
+        code = error.sqlstate or ""
+        if (found := self._known(code)) is not None:
+            return found
+        if code[:2] in ("22", "54"):
+            # Whatever PostgreSQL cannot hold came with the request.
+            text = "The request holds a value that cannot be stored."
+            return FailureClass(code, 400, "invalid_argument", False, None, text)
+        return None
+
+    def _known(self, code: str) -> FailureClass | None:
+        fitting = [known for known in self._classes if code.startswith(known.sqlstate_prefix)]
+        return max(fitting, key=lambda known: len(known.sqlstate_prefix), default=None)
+
+    async def _learn(self) -> None:
+        if not self._classes:
+            try:
+                self._classes = await self._functions.failure_classes()
+            except psycopg.Error as error:
+                log.warning("failure classes unknown", extra={"error": type(error).__name__})
+
+
+def _words(error: psycopg.Error) -> tuple[str, str]:
+    if isinstance(error, CounterfoilError):
+        return error.message, error.reason
+    return error.diag.message_primary or type(error).__name__, error.diag.message_detail or ""

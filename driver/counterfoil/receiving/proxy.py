@@ -1,0 +1,134 @@
+"""Forwarding a runner's requests to the runtime API that its launch pinned.
+
+The gateway is the only hop that holds the protection bypass. It forwards to the pinned base and
+nowhere else, follows no redirect, and never to itself.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+from urllib.parse import quote
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from counterfoil.errors import ReceiverError
+from counterfoil.functions import Functions
+from counterfoil.receiving.bodies import RequestError, read_bytes
+from counterfoil.receiving.failures import refusal
+from counterfoil.settings import Settings
+from counterfoil.tokens import Scope
+from counterfoil.upstream import (
+    BYPASS_HEADER,
+    Bypass,
+    Upstream,
+    read_bounded,
+    refuse_self_proxy,
+)
+
+METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
+
+log = logging.getLogger(__name__)
+
+_HOP_BY_HOP = frozenset(
+    {
+        *(
+            "connection",
+            "keep-alive",
+            "proxy-authenticate",
+            "proxy-authorization",
+            "proxy-connection",
+        ),
+        *("te", "trailer", "transfer-encoding", "upgrade", "host", "content-length", "expect"),
+    }
+)
+# A gateway asks for no cookie, brings none along, and chooses the bypass itself.
+_NOT_SENT = _HOP_BY_HOP | {"cookie", "x-vercel-set-bypass-cookie", BYPASS_HEADER}
+_NOT_ANSWERED = _HOP_BY_HOP | {"set-cookie", "location"}
+
+
+class Proxy:
+    """Forwards requests. Keeps its connections until the process ends or `close`."""
+
+    def __init__(self, functions: Functions, settings: Settings) -> None:
+        self._functions = functions
+        self._settings = settings
+        self._upstream = Upstream(
+            timeout_seconds=settings.append_timeout,
+            allow_private=settings.allow_private_upstreams,
+            trusted_urls=[settings.base_url],
+        )
+
+    async def close(self) -> None:
+        """Close every connection."""
+        await self._upstream.close()
+
+    async def forward(self, request: Request, scope: Scope) -> Response:
+        """The upstream's answer to the request, which the token of ``scope`` opened."""
+        path = _safe_path(request.path_params["path"])
+        body = await read_bytes(
+            request,
+            max_bytes=self._settings.body_max_bytes,
+            seconds=self._settings.body_timeout,
+        )
+        route = await self._functions.runner_route(scope.org_id, scope.run_id)
+        bypass = Bypass.choose(route.protection_bypass_token, self._settings.protection_bypass)
+        query = f"?{request.url.query}" if request.url.query else ""
+        try:
+            refuse_self_proxy(route.base_url, request.headers.get("host"))
+            await self._upstream.open()
+            async with self._upstream.request(
+                request.method,
+                f"{route.base_url}/{path}{query}",
+                body,
+                _kept(request.headers.items(), _NOT_SENT),
+                bypass,
+            ) as answer:
+                if 300 <= answer.status < 400:
+                    raise ReceiverError(
+                        "the runtime API redirected; redirects are not followed",
+                        code="redirect_refused",
+                        status=answer.status,
+                    )
+                content = await read_bounded(answer, self._settings.body_max_bytes)
+                headers = _kept(answer.headers.items(), _NOT_ANSWERED)
+                response = Response(content, answer.status, headers)
+        except ReceiverError as error:
+            response = _failure(error)
+        log.info(
+            "forwarded",
+            extra={
+                "org_id": scope.org_id,
+                "run_id": scope.run_id,
+                "status": response.status_code,
+                "bypass_source": bypass.source,
+            },
+        )
+        return response
+
+
+def _safe_path(path: str) -> str:
+    """The path below the pinned base, quoted. Raises RequestError when it would leave it."""
+    segments = path.split("/")
+    empty = any(segment == "" for segment in segments[:-1])
+    if not path or empty or "\\" in path or any(s in (".", "..") for s in segments):
+        raise RequestError(400, "invalid_argument", "the path leaves the runtime API", "path")
+    return quote(path, safe="/!$&'()*+,;=:@~")
+
+
+def _kept(headers: Iterable[tuple[str, str]], dropped: frozenset[str]) -> dict[str, str]:
+    """End-to-end headers: without those of one hop, and without what Connection names."""
+    found = {name.lower(): value for name, value in headers}
+    named = {part.strip().lower() for part in found.get("connection", "").split(",")}
+    return {k: v for k, v in found.items() if k not in dropped and k not in named}
+
+
+def _failure(error: ReceiverError) -> Response:
+    status = {
+        "self_proxy": 508,
+        "receiver_timeout": 504,
+        "upstream_address_refused": 403,
+        "base_url_invalid": 409,
+    }.get(error.code, 502)
+    return refusal(status, error.code, error.message, retryable=bool(error.retryable))

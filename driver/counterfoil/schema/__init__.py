@@ -1,0 +1,1 @@
+"""What migrations do to a schema, and how they see it."""

@@ -1,0 +1,1 @@
+"""What the embedded server is made of."""
