@@ -191,7 +191,7 @@ class EmbeddedServer:
         if place.data.exists():
             setup.refuse_other_major(place, programs)
         else:
-            setup.initialise(place, programs)
+            setup.initialise(place, programs, time.monotonic() + self.timeout)
         deadline = time.monotonic() + self.timeout
         launched: int | None = None
         log_start = 0

@@ -12,6 +12,7 @@ import os
 import signal
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -101,6 +102,24 @@ def end_orphans(data: Path, account: Account, deadline: float) -> None:
         time.sleep(_PAUSE)
 
 
+def end_initialisers(fresh: Path, account: Account, deadline: float) -> None:
+    """End the programs that still fill a data folder which a killed starter left behind.
+
+    Raises EmbeddedServerError when some remain at the deadline.
+    """
+    while left := list(_initialisers(fresh, account)):
+        if time.monotonic() > deadline:
+            raise EmbeddedServerError(
+                "programs of an earlier start, which was killed, are still running",
+                f"pid {', '.join(str(process.pid) for process in left)} on {fresh}",
+                "End them (kill -9), then start again.",
+            )
+        for process in left:
+            with suppress(psutil.NoSuchProcess):
+                process.kill()
+        time.sleep(_PAUSE)
+
+
 def wait_for_end(process: psutil.Process, deadline: float) -> bool:
     """Wait until a process no longer executes; False when it still does at the deadline."""
     while process.is_running() and is_alive(process.pid):
@@ -135,6 +154,21 @@ def _orphans(data: Path, account: Account) -> Iterator[psutil.Process]:
         # A title is one string, which psutil may have split at its blanks.
         if folder in command or " ".join(command).startswith(title):
             yield process
+
+
+def _initialisers(fresh: Path, account: Account) -> Iterator[psutil.Process]:
+    # initdb names the folder; the servers that it starts have moved into it.
+    for process in psutil.process_iter():
+        try:
+            if (
+                process.name() in ("initdb", "postgres")
+                and process.uids().real == account.uid
+                and process.status() != psutil.STATUS_ZOMBIE
+                and (process.cwd() == str(fresh) or str(fresh) in " ".join(process.cmdline()))
+            ):
+                yield process
+        except psutil.Error:
+            continue
 
 
 def _is_postgres(process: psutil.Process, account: Account) -> bool:

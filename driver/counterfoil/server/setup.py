@@ -7,12 +7,13 @@ import importlib.util
 import re
 import shutil
 import tempfile
+import time
 from collections.abc import Mapping
 from pathlib import Path
 
 from counterfoil.server.account import Account, EmbeddedServerError, caller_name
 from counterfoil.server.place import Place, folder
-from counterfoil.server.processes import cluster_name, read_small
+from counterfoil.server.processes import cluster_name, end_initialisers, read_small
 
 DATABASE = "counterfoil"
 OWNER = "postgres"
@@ -133,13 +134,13 @@ def refuse_other_major(place: Place, programs: Path) -> None:
         )
 
 
-def initialise(place: Place, programs: Path) -> None:
-    """Fill a new data folder and create the database in it.
+def initialise(place: Place, programs: Path, deadline: float) -> None:
+    """Fill a new data folder and create the database in it; `deadline` as time.monotonic().
 
     The folder gets its name when it is complete: who is killed half way leaves no half folder.
     """
     for old in place.root.glob("data.new-*"):
-        shutil.rmtree(old, ignore_errors=True)
+        _remove_half_made(old, place.account, deadline)
     fresh = Path(tempfile.mkdtemp(prefix="data.new-", dir=place.root))
     account = place.account
     folder(fresh, 0o700, account.uid, account.gid)
@@ -163,6 +164,21 @@ def initialise(place: Place, programs: Path) -> None:
         f"create database {DATABASE}\n",
     )
     fresh.rename(place.data)
+
+
+def _remove_half_made(fresh: Path, account: Account, deadline: float) -> None:
+    while fresh.exists():
+        end_initialisers(fresh, account, deadline)
+        try:
+            shutil.rmtree(fresh)
+        except OSError as error:
+            # A program that was just starting may have put something into it meanwhile.
+            if time.monotonic() > deadline:
+                raise EmbeddedServerError(
+                    f"what an earlier start left half made can't be removed ({error.strerror})",
+                    fresh,
+                    "Remove the folder, then start again.",
+                ) from error
 
 
 def write_configuration(place: Place, settings: Mapping[str, Setting] | None) -> None:

@@ -6,6 +6,7 @@ import fcntl
 import os
 import signal
 import threading
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -244,6 +245,9 @@ def test_a_starter_killed_in_the_middle_of_the_first_start(bare: Caller) -> None
             os._exit(0)
     place = bare.home / "server"
     wait_until(lambda: any(path.name == "PG_VERSION" for path in place.glob("data.new-*/*")))
+    [fresh] = place.glob("data.new-*")
+    [filling] = [p for p in psutil.process_iter() if f"--pgdata={fresh}" in command_line(p)]
+    os.kill(filling.pid, signal.SIGSTOP)
     os.kill(starter, signal.SIGKILL)
     os.waitpid(starter, 0)
     assert not (place / "data").exists()
@@ -253,7 +257,20 @@ def test_a_starter_killed_in_the_middle_of_the_first_start(bare: Caller) -> None
         assert kept(server) == (7,)
         assert list(server.data_dir.parent.glob("data.new-*")) == []
 
-    bare.run(work)
+    try:
+        bare.run(work)
+        assert not executes(filling.pid)
+    finally:
+        with suppress(ProcessLookupError):
+            os.kill(filling.pid, signal.SIGKILL)
+
+
+def command_line(process: psutil.Process) -> list[str]:
+    """Its arguments; none when it has gone meanwhile."""
+    try:
+        return process.cmdline()
+    except psutil.Error:
+        return []
 
 
 def test_stop_ends_sessions_and_the_process(caller: Caller) -> None:
