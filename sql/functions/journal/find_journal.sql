@@ -17,6 +17,8 @@ set plan_cache_mode = force_custom_plan
 set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
 set enable_indexscan = off
+-- Said again, since a caller that scans has turned it off for all that it calls.
+set enable_bitmapscan = on
 set jit = off
 as $function$
 begin
