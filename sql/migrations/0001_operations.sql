@@ -40,6 +40,40 @@ comment on column counterfoil.settings.meaning is 'What the setting does, for th
 comment on column counterfoil.settings.changed_at is 'When the value was last changed; null while it never was.';
 comment on column counterfoil.settings.changed_by is 'Database role that last changed the value.';
 
+create table counterfoil.org_retention (
+    org_id text collate "C" not null,
+    name text collate "C" not null,
+    seconds bigint not null,
+    changed_at timestamptz not null,
+    changed_by text not null,
+    constraint org_retention_pkey primary key (org_id, name),
+    constraint org_retention_name_is_known check (
+        name in ('log_retention', 'outbox_retention', 'journal_retention', 'ledger_retention', 'receipt_retention')
+    ),
+    constraint org_retention_seconds_in_range check (seconds between 3600 and 3155760000)
+);
+
+comment on table counterfoil.org_retention is
+'Retention of orgs that have their own; the settings of the same names apply to all others. Changed only by set_org_retention().';
+comment on column counterfoil.org_retention.org_id is 'Tenant.';
+comment on column counterfoil.org_retention.name is 'Name of the setting that the value stands in for.';
+comment on column counterfoil.org_retention.seconds is 'How long the org keeps what the setting is about.';
+comment on column counterfoil.org_retention.changed_at is 'When the value was last changed.';
+comment on column counterfoil.org_retention.changed_by is 'Database role that last changed it.';
+
+create table counterfoil.retention_turns (
+    kind text collate "C" not null,
+    after_org_id text collate "C" not null default '',
+    unfinished boolean not null default false,
+    constraint retention_turns_pkey primary key (kind)
+) with (fillfactor = 50);
+
+comment on table counterfoil.retention_turns is
+'Where retention goes on: it looks at so many orgs a call, one after the other. A hint: losing it costs nothing but a turn. Small reference table.';
+comment on column counterfoil.retention_turns.kind is 'What is taken out: logs, facts, journal, ledgers, runs, receipts or observations.';
+comment on column counterfoil.retention_turns.after_org_id is 'Org after which the next call begins; empty for the first.';
+comment on column counterfoil.retention_turns.unfinished is 'Whether an org of this round had more than its share of a batch.';
+
 create table counterfoil.operator_audit (
     org_id text collate "C" not null,
     audit_id uuid not null,
@@ -128,3 +162,6 @@ insert into counterfoil.settings (name, default_value, kind, minimum, maximum, u
 ('journal_retention', '7776000', 'integer', 3600, 3155760000, 'seconds', 'How long a journal entry is kept.'),
 ('receipt_retention', '7776000', 'integer', 3600, 3155760000, 'seconds', 'How long a settled step receipt is kept.'),
 ('dispatch_token_seconds', '300', 'integer', 10, 3600, 'seconds', 'Lifetime of a dispatch token that the gateway issues.');
+
+insert into counterfoil.retention_turns (kind) values
+('logs'), ('facts'), ('journal'), ('ledgers'), ('runs'), ('receipts'), ('observations');

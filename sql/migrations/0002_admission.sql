@@ -144,8 +144,8 @@ where created_at > '-infinity';
 -- Runs that failed, for the list that operators ask for most. It names error and not status, since an index that
 -- names status would make every change of a run's status an update of all its indexes.
 create index runs_with_error_idx on counterfoil.runs (org_id, created_at desc, run_id desc) where error is not null;
--- Retention, the first to end first.
-create index runs_ended_idx on counterfoil.runs (ended_at) where ended_at is not null;
+-- Retention, org by org, the first to end first.
+create index runs_ended_idx on counterfoil.runs (org_id, ended_at) where ended_at is not null;
 create index runs_unended_deadline_idx on counterfoil.runs (release_lane, deadline_at)
 where ended_at is null and deadline_at is not null;
 create index runs_cancelling_idx on counterfoil.runs (release_lane, cancel_deadline_at)

@@ -205,8 +205,11 @@ create table counterfoil.deliveries (
     constraint deliveries_frozen_has_key check (frozen_at is null or idempotency_key is not null)
 ) with (fillfactor = 90, autovacuum_vacuum_insert_scale_factor = 0.05);
 
-create index deliveries_logs_due_idx on counterfoil.deliveries (delivered_at) where logs_purged_at is null;
-create index deliveries_delivered_idx on counterfoil.deliveries (delivered_at);
+-- Retention, org by org, since each may keep its own for a time of its own.
+create index deliveries_logs_due_idx on counterfoil.deliveries (org_id, delivered_at) where logs_purged_at is null;
+-- Partial, though it holds every row: so that no look-up by key can take it for the primary key.
+create index deliveries_delivered_idx on counterfoil.deliveries (org_id, delivered_at)
+where delivered_at > '-infinity';
 
 comment on table counterfoil.deliveries is
 'The delivery log: one row per acknowledged delivery, or per fact that an operator skipped. Written once when the lane''s head moves past the facts.';

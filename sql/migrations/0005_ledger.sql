@@ -32,8 +32,8 @@ create table counterfoil.ledgers (
 -- Partial, though it holds every row: so that no look-up by (org_id, run_id) can take it for the primary key.
 create index ledgers_recent_idx on counterfoil.ledgers (org_id, created_at desc, run_id desc)
 where created_at > '-infinity';
--- Retention, the first to end first.
-create index ledgers_ended_idx on counterfoil.ledgers (ended_at) where ended_at is not null;
+-- Retention, org by org, the first to end first.
+create index ledgers_ended_idx on counterfoil.ledgers (org_id, ended_at) where ended_at is not null;
 
 comment on table counterfoil.ledgers is
 'A run as the receiver knows it: the snapshot that its events add up to. Its row lock orders the appends.';

@@ -34,7 +34,8 @@ where occurred_at > '-infinity';
 -- The terms are hashes that begin with the org: a word leads to the org's own entries and to no other's.
 create index run_journal_terms_idx on counterfoil.run_journal using gin (terms)
 with (gin_pending_list_limit = 512);
-create index run_journal_retention_idx on counterfoil.run_journal (recorded_at);
+create index run_journal_retention_idx on counterfoil.run_journal (org_id, recorded_at)
+where recorded_at > '-infinity';
 
 comment on table counterfoil.run_journal is
 'Canonical journal: log lines, progress and receipt events of runs, once per origin identity, for reading and search.';

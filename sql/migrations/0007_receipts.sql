@@ -39,7 +39,8 @@ create table counterfoil.step_receipts (
     )
 ) with (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 2000);
 
-create index step_receipts_retention_idx on counterfoil.step_receipts (settled_at) where settled_at is not null;
+create index step_receipts_retention_idx on counterfoil.step_receipts (org_id, settled_at)
+where settled_at is not null;
 
 comment on table counterfoil.step_receipts is
 'Result of one step, remembered per org and key. Whoever holds the lease computes it; everybody else gets what was computed.';
@@ -83,7 +84,8 @@ create table counterfoil.observations (
     constraint observations_status_is_known check (status in ('started', 'completed', 'failed'))
 ) with (fillfactor = 80);
 
-create index observations_retention_idx on counterfoil.observations (updated_at);
+create index observations_retention_idx on counterfoil.observations (org_id, updated_at)
+where updated_at > '-infinity';
 
 comment on table counterfoil.observations is
 'What the nodes of a play''s graph did, best effort, one row an invocation. A status never goes back.';

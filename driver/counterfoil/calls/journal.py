@@ -23,10 +23,11 @@ class Purge:
 
 @dataclass(frozen=True, slots=True)
 class PurgedReceipts:
-    """What one batch of retention removed."""
+    """What one batch of retention removed; ``more`` says whether another one would do something."""
 
     receipts: int
     observations: int
+    more: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +45,22 @@ class PurgedLedgers:
     ledgers: int
     events: int
     more: bool
+
+
+@dataclass(frozen=True, slots=True)
+class OrgRetention:
+    """A retention that an org has of its own, in ``seconds``, instead of the setting ``name``."""
+
+    org_id: str
+    name: str
+    seconds: int
+    changed_at: datetime
+    changed_by: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Seconds:
+    seconds: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +150,7 @@ class JournalFunctions:
         """Remove old settled receipts and observations; one batch."""
         found = await self._executor.rows(
             PurgedReceipts,
-            "select p.receipts, p.observations"
+            "select p.receipts, p.observations, p.more"
             " from {schema}.purge_receipts(p_limit => %(p_limit)s::integer) as p",
             {"p_limit": limit},
         )
@@ -158,6 +175,38 @@ class JournalFunctions:
             {"p_limit": limit},
         )
         return found[0]
+
+    async def set_org_retention(self, org_id: str, name: str, seconds: int | None) -> int:
+        """Let an org keep things for a time of its own; None: as the setting says. What applies."""
+        found = await self._executor.rows(
+            _Seconds,
+            "select s.seconds from {schema}.set_org_retention(p_org_id => %(p_org_id)s::text,"
+            " p_name => %(p_name)s::text, p_seconds => %(p_seconds)s::bigint) as s (seconds)",
+            {"p_org_id": org_id, "p_name": name, "p_seconds": seconds},
+        )
+        return found[0].seconds
+
+    async def list_org_retention(
+        self,
+        org_id: str | None = None,
+        after_org_id: str | None = None,
+        after_name: str | None = None,
+        limit: int = 1000,
+    ) -> list[OrgRetention]:
+        """Retention that orgs have of their own; continue with the last one's org and name."""
+        return await self._executor.rows(
+            OrgRetention,
+            "select r.org_id, r.name, r.seconds, r.changed_at, r.changed_by"
+            " from {schema}.list_org_retention(p_org_id => %(p_org_id)s::text,"
+            " p_after_org_id => %(p_after_org_id)s::text, p_after_name => %(p_after_name)s::text,"
+            " p_limit => %(p_limit)s::integer) as r",
+            {
+                "p_org_id": org_id,
+                "p_after_org_id": after_org_id,
+                "p_after_name": after_name,
+                "p_limit": limit,
+            },
+        )
 
     async def search_journal(
         self,

@@ -171,6 +171,38 @@ def _print(row: JournalRow, *, as_json: bool, with_run: bool) -> None:
 
 @app.command()
 @told
+def retention(
+    org: Annotated[str, typer.Argument(help="The org.")],
+    name: Annotated[
+        str | None,
+        typer.Argument(help="Such as journal_retention; without it all are shown."),
+    ] = None,
+    seconds: Annotated[
+        str | None, typer.Argument(help="How long, in seconds, or default: as the setting says.")
+    ] = None,
+    dsn: Dsn = None,
+    schema: Schema = None,
+    config: Config = None,
+) -> None:
+    """Show, or set, how long an org keeps things where that differs from the settings."""
+    if seconds not in (None, "default") and not str(seconds).isdecimal():
+        raise typer.BadParameter("a number of seconds, or default")
+
+    async def work() -> None:
+        async with functions_of(settings_of(dsn, schema, config)) as functions:
+            if name is not None and seconds is not None:
+                await functions.set_org_retention(
+                    org, name, None if seconds == "default" else int(seconds)
+                )
+            for own in await functions.list_org_retention(org):
+                if name in (None, own.name):
+                    typer.echo(f"{own.name} {own.seconds}")
+
+    run_async(work())
+
+
+@app.command()
+@told
 def maintain(
     limit: Annotated[int, typer.Option(min=1, max=1000, help="Rows of a kind in a batch.")] = 1000,
     once: Annotated[bool, typer.Option("--once", help="One batch of each kind only.")] = False,

@@ -1,9 +1,10 @@
 -- purge_delivered: takes delivered facts out, their log text first.
 --
 -- Promises: at most p_limit deliveries past log_retention lose their facts' log text, and at most p_limit past
---           outbox_retention go with their facts. Counts from the acknowledgement, never from a clock at commit.
---           A pending or blocked fact has no delivery and is never touched. Several at once share the work.
--- Locks:    the deliveries it takes, skipping those of others; then their facts.
+--           outbox_retention go with their facts; by an org's own retention where it has one, each org its share.
+--           Counts from the acknowledgement, never from a clock at commit. A pending or blocked fact has no delivery
+--           and is never touched. Several at once share the work.
+-- Locks:    the deliveries it takes, skipping those of others; then their facts; the rows of its turns, if free.
 -- Raises:   RL001; RL005 retention_index_not_ready while the journal that keeps the lines cannot be pruned itself.
 -- Since:    1
 
@@ -15,14 +16,23 @@ parallel unsafe
 called on null input
 security definer
 set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set enable_bitmapscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+set enable_material = off
+set jit = off
 as $function$
 declare
     v_now timestamptz := clock_timestamp();
-    v_logs_before timestamptz;
-    v_facts_before timestamptz;
+    v_logs record;
+    v_facts record;
     v_stripped bigint;
+    v_most_stripped bigint;
     v_removed bigint;
-    v_facts bigint;
+    v_most_forgotten bigint;
+    v_more boolean;
 begin
     perform counterfoil.check_limit(p_limit, 1, 10000, 'p_limit');
 
@@ -33,27 +43,36 @@ begin
         );
     end if;
 
-    v_logs_before := v_now - make_interval(secs => counterfoil.setting_integer('log_retention'));
-    v_facts_before := v_now - make_interval(secs => counterfoil.setting_integer('outbox_retention'));
+    select b.org_ids, b.befores, b.share, b.looked_to into v_logs
+    from counterfoil.begin_retention('logs', p_limit, v_now) as b;
 
     with due as materialized (
-        select d.org_id, d.run_id, d.lane, d.first_seq, d.last_seq
-        from counterfoil.deliveries as d
-        where d.logs_purged_at is null and d.delivered_at < v_logs_before
-        order by d.delivered_at
-        limit p_limit
-        for no key update skip locked
+        select k.org_id, k.run_id, k.lane, k.first_seq, k.last_seq
+        from unnest(v_logs.org_ids, v_logs.befores) as o (org_id, before)
+        cross join lateral (
+            select d.org_id, d.run_id, d.lane, d.first_seq, d.last_seq
+            from counterfoil.deliveries as d
+            where d.org_id = o.org_id and d.logs_purged_at is null and d.delivered_at < o.before
+            order by d.delivered_at
+            limit v_logs.share
+            for no key update skip locked
+        ) as k
     ),
 
     stripped as (
-        update counterfoil.outbox as o
+        update counterfoil.outbox as f
         set
-            payload = counterfoil.strip_log_text(o.event_type, o.payload),
-            payload_digest = coalesce(o.payload_digest, counterfoil.canonical_digest(o.payload))
-        from due as d
-        where o.org_id = d.org_id and o.run_id = d.run_id and o.lane = d.lane
-            and o.seq between d.first_seq and d.last_seq
-            and counterfoil.strip_log_text(o.event_type, o.payload) <> o.payload
+            payload = s.payload,
+            payload_digest = coalesce(f.payload_digest, counterfoil.canonical_digest(f.payload))
+        from (
+            -- Offset 0: a fact is stripped once, not once to look and once to write.
+            select p.ctid as place, p.payload as before, counterfoil.strip_log_text(p.event_type, p.payload) as payload
+            from due as u
+            inner join counterfoil.outbox as p
+                on p.org_id = u.org_id and p.run_id = u.run_id and p.lane = u.lane and p.seq between u.first_seq and u.last_seq
+            offset 0
+        ) as s
+        where f.ctid = s.place and s.payload <> s.before
     ),
 
     marked as (
@@ -61,25 +80,38 @@ begin
         set logs_purged_at = v_now
         from due as u
         where d.org_id = u.org_id and d.run_id = u.run_id and d.lane = u.lane and d.first_seq = u.first_seq
-        returning 1
+        returning d.org_id
     )
 
-    select count(*) into v_stripped from marked;
+    select coalesce(sum(m.deliveries), 0)::bigint, max(m.deliveries) into v_stripped, v_most_stripped
+    from (
+        select count(*) as deliveries
+        from marked as d
+        group by d.org_id
+    ) as m;
+    v_more := counterfoil.end_retention('logs', v_logs.looked_to, coalesce(v_most_stripped = v_logs.share, false));
+
+    select b.org_ids, b.befores, b.share, b.looked_to into v_facts
+    from counterfoil.begin_retention('facts', p_limit, v_now) as b;
 
     with due as materialized (
-        select d.org_id, d.run_id, d.lane, d.first_seq, d.last_seq
-        from counterfoil.deliveries as d
-        where d.delivered_at < v_facts_before
-        order by d.delivered_at
-        limit p_limit
-        for update skip locked
+        select k.org_id, k.run_id, k.lane, k.first_seq, k.last_seq
+        from unnest(v_facts.org_ids, v_facts.befores) as o (org_id, before)
+        cross join lateral (
+            select d.org_id, d.run_id, d.lane, d.first_seq, d.last_seq
+            from counterfoil.deliveries as d
+            where d.org_id = o.org_id and d.delivered_at > '-infinity' and d.delivered_at < o.before
+            order by d.delivered_at
+            limit v_facts.share
+            for update skip locked
+        ) as k
     ),
 
     removed as (
-        delete from counterfoil.outbox as o
-        using due as d
-        where o.org_id = d.org_id and o.run_id = d.run_id and o.lane = d.lane
-            and o.seq between d.first_seq and d.last_seq
+        delete from counterfoil.outbox as f
+        using due as u
+        where f.org_id = u.org_id and f.run_id = u.run_id and f.lane = u.lane
+            and f.seq between u.first_seq and u.last_seq
         returning 1
     ),
 
@@ -87,13 +119,20 @@ begin
         delete from counterfoil.deliveries as d
         using due as u
         where d.org_id = u.org_id and d.run_id = u.run_id and d.lane = u.lane and d.first_seq = u.first_seq
-        returning 1
+        returning d.org_id
     )
 
-    select (select count(*) from removed), (select count(*) from forgotten)
-    into v_facts, v_removed;
+    select (select count(*) from removed), max(m.deliveries)
+    into v_removed, v_most_forgotten
+    from (
+        select count(*) as deliveries
+        from forgotten as d
+        group by d.org_id
+    ) as m;
+    v_more := counterfoil.end_retention('facts', v_facts.looked_to, coalesce(v_most_forgotten = v_facts.share, false))
+        or v_more;
 
-    return query select v_stripped, v_facts, v_stripped = p_limit or v_removed = p_limit;
+    return query select v_stripped, v_removed, v_more;
 end
 $function$;
 

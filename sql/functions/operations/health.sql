@@ -181,56 +181,88 @@ begin
         limit v_most + 1
     ) as f;
 
-    select jsonb_build_object(
-        'logs', (
-            select counterfoil.bounded_count(count(*), v_most)
+    -- As far as the next batches look: retention goes from org to org.
+    select jsonb_object_agg(b.kind, jsonb_build_object(
+        'count', least(c.due, v_most), 'atLeast', c.due > v_most or b.looked_to <> ''
+    ))
+    into v_retention
+    from (
+        select t.kind, r.org_ids, r.befores, r.looked_to
+        from counterfoil.retention_turns as t
+        cross join lateral counterfoil.begin_retention(t.kind, 500, v_now) as r
+        offset 0
+    ) as b
+    cross join lateral (
+        select count(*) as due
+        from (
+            select
             from (
                 select
-                from counterfoil.deliveries as d
-                where
-                    d.logs_purged_at is null
-                    and d.delivered_at < v_now - make_interval(secs => counterfoil.setting_integer('log_retention'))
-                limit v_most + 1
-            ) as f
-        ),
-        'facts', (
-            select counterfoil.bounded_count(count(*), v_most)
-            from (
+                from unnest(b.org_ids, b.befores) as o (org_id, before)
+                cross join lateral (
+                    select
+                    from counterfoil.deliveries as d
+                    where b.kind = 'logs' and d.org_id = o.org_id and d.logs_purged_at is null and d.delivered_at < o.before
+                    limit v_most + 1
+                ) as f
+                union all
                 select
-                from counterfoil.deliveries as d
-                where d.delivered_at < v_now - make_interval(secs => counterfoil.setting_integer('outbox_retention'))
-                limit v_most + 1
-            ) as f
-        ),
-        'journal', (
-            select counterfoil.bounded_count(count(*), v_most)
-            from (
+                from unnest(b.org_ids, b.befores) as o (org_id, before)
+                cross join lateral (
+                    select
+                    from counterfoil.deliveries as d
+                    where b.kind = 'facts' and d.org_id = o.org_id and d.delivered_at > '-infinity' and d.delivered_at < o.before
+                    limit v_most + 1
+                ) as f
+                union all
                 select
-                from counterfoil.run_journal as j
-                where j.recorded_at < v_now - make_interval(secs => counterfoil.setting_integer('journal_retention'))
-                limit v_most + 1
-            ) as f
-        ),
-        'runs', (
-            select counterfoil.bounded_count(count(*), v_most)
-            from (
+                from unnest(b.org_ids, b.befores) as o (org_id, before)
+                cross join lateral (
+                    select
+                    from counterfoil.run_journal as j
+                    where b.kind = 'journal' and j.org_id = o.org_id and j.recorded_at > '-infinity' and j.recorded_at < o.before
+                    limit v_most + 1
+                ) as f
+                union all
                 select
-                from counterfoil.ledgers as g
-                where g.ended_at < v_now - make_interval(secs => counterfoil.setting_integer('ledger_retention'))
-                limit v_most + 1
-            ) as f
-        ),
-        'receipts', (
-            select counterfoil.bounded_count(count(*), v_most)
-            from (
+                from unnest(b.org_ids, b.befores) as o (org_id, before)
+                cross join lateral (
+                    select
+                    from counterfoil.ledgers as g
+                    where b.kind = 'ledgers' and g.org_id = o.org_id and g.ended_at is not null and g.ended_at < o.before
+                    limit v_most + 1
+                ) as f
+                union all
                 select
-                from counterfoil.step_receipts as r
-                where r.settled_at < v_now - make_interval(secs => counterfoil.setting_integer('receipt_retention'))
-                limit v_most + 1
-            ) as f
-        )
-    )
-    into v_retention;
+                from unnest(b.org_ids, b.befores) as o (org_id, before)
+                cross join lateral (
+                    select
+                    from counterfoil.runs as r
+                    where b.kind = 'runs' and r.org_id = o.org_id and r.ended_at is not null and r.ended_at < o.before
+                    limit v_most + 1
+                ) as f
+                union all
+                select
+                from unnest(b.org_ids, b.befores) as o (org_id, before)
+                cross join lateral (
+                    select
+                    from counterfoil.step_receipts as r
+                    where b.kind = 'receipts' and r.org_id = o.org_id and r.settled_at is not null and r.settled_at < o.before
+                    limit v_most + 1
+                ) as f
+                union all
+                select
+                from unnest(b.org_ids, b.befores) as o (org_id, before)
+                cross join lateral (
+                    select
+                    from counterfoil.observations as v
+                    where b.kind = 'observations' and v.org_id = o.org_id and v.updated_at > '-infinity' and v.updated_at < o.before
+                    limit v_most + 1
+                ) as f
+            ) as a
+            limit v_most + 1
+        ) as l
+    ) as c;
 
     return jsonb_build_object(
         'schemaVersion', (

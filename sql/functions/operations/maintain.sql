@@ -1,11 +1,12 @@
 -- maintain: everything that has to be done now and then, in one bounded call.
 --
--- Promises: recovers up to p_limit runs of every release lane that has any to look after, and takes one batch of p_limit of
---           each kind out of what is past its retention. Answers counts and "more": true while a batch was full, so that
---           the caller, a timer or pg_cron, may call again at once. Several at once share the work and wait for nobody.
---           Fact retention is left out, and says so, while the journal's retention index is not ready.
+-- Promises: recovers up to p_limit runs of every release lane that has any to look after, takes one batch of p_limit of each
+--           kind out of what is past its retention, and brings the statistics of one table up to date where autovacuum has
+--           not. Answers counts and "more": true while a batch was full, so that the caller, a timer or pg_cron, may call
+--           again at once. Several at once share the work and wait for nobody. Fact retention is left out, and says so,
+--           while the journal's retention index is not ready.
 -- Locks:    what recover_attempts(), purge_delivered(), purge_journal(), purge_receipts(), purge_ledgers() and purge_runs()
---           lock, passing over what is locked.
+--           lock, passing over what is locked; last, against another vacuum or analyze, the table that it analyzes.
 -- Raises:   RL001 p_limit out of range.
 -- Since:    1
 
@@ -27,6 +28,7 @@ declare
     v_receipts record;
     v_ledgers record;
     v_runs record;
+    v_analyzed text;
 begin
     perform counterfoil.check_limit(p_limit, 1, 1000, 'p_limit');
 
@@ -85,12 +87,14 @@ begin
     end if;
     select p.entries, p.more into v_journal
     from counterfoil.purge_journal(p_limit) as p;
-    select p.receipts, p.observations into v_receipts
+    select p.receipts, p.observations, p.more into v_receipts
     from counterfoil.purge_receipts(p_limit) as p;
     select p.ledgers, p.events, p.more into v_ledgers
     from counterfoil.purge_ledgers(p_limit) as p;
     select p.runs, p.more into v_runs
     from counterfoil.purge_runs(p_limit) as p;
+
+    v_analyzed := counterfoil.refresh_statistics();
 
     return jsonb_build_object(
         'recovered', v_recovered,
@@ -103,13 +107,13 @@ begin
         'ledgersRemoved', v_ledgers.ledgers,
         'ledgerEventsRemoved', v_ledgers.events,
         'runsRemoved', v_runs.runs,
-        'more', v_facts.more or v_journal.more or v_ledgers.more or v_runs.more
-        or v_receipts.receipts = p_limit or v_receipts.observations = p_limit
+        'tableAnalyzed', v_analyzed,
+        'more', v_facts.more or v_journal.more or v_ledgers.more or v_runs.more or v_receipts.more
     );
 end
 $function$;
 
 comment on function counterfoil.maintain(integer) is
-'Recovery of runs and one batch of every retention, p_limit (1…1000) of a kind: counts as JSON, with "more" while a batch was full. For a timer, counterfoil maintain, or pg_cron.';
+'Recovery of runs, one batch of every retention, p_limit (1…1000) of a kind, and statistics: counts as JSON, with "more" while a batch was full. For a timer, counterfoil maintain, or pg_cron.';
 
 revoke all on function counterfoil.maintain(integer) from public;

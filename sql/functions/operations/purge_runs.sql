@@ -1,9 +1,10 @@
 -- purge_runs: forgets runs that ended long ago.
 --
--- Promises: removes at most p_limit runs that ended longer than ledger_retention ago, the oldest first, with their launches,
---           attempts, waits and signals; none of which a fact is left, pending, blocked or kept by outbox_retention. Answers
---           how many, and whether there may be more. Several at once share the work.
--- Locks:    the runs it removes, passing over locked ones.
+-- Promises: removes at most p_limit runs that ended longer than ledger_retention ago, the oldest of an org first, with their
+--           launches, attempts, waits and signals; by an org's own retention where it has one, each org its share; none of
+--           which a fact is left, pending, blocked or kept by outbox_retention. Answers how many, and whether there may be
+--           more. Several at once share the work.
+-- Locks:    the runs it removes, passing over locked ones; the row of its turn, if free.
 -- Raises:   RL001 p_limit out of range.
 -- Since:    1
 
@@ -15,38 +16,64 @@ parallel unsafe
 called on null input
 security invoker
 set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set enable_bitmapscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+set enable_material = off
+set jit = off
 as $function$
 declare
-    v_before timestamptz := clock_timestamp() - make_interval(secs => counterfoil.setting_integer('ledger_retention'));
+    v_now timestamptz := clock_timestamp();
+    v_turn record;
     v_removed bigint;
+    v_most bigint;
+    v_more boolean;
 begin
     perform counterfoil.check_limit(p_limit, 1, 10000, 'p_limit');
+    select b.org_ids, b.befores, b.share, b.looked_to into v_turn
+    from counterfoil.begin_retention('runs', p_limit, v_now) as b;
 
     with old as materialized (
-        select r.ctid as place
-        from counterfoil.runs as r
-        where r.ended_at < v_before
-            and not exists (
-                select from counterfoil.lanes as l where l.org_id = r.org_id and l.run_id = r.run_id
-            )
-            and not exists (
-                select from counterfoil.outbox as o where o.org_id = r.org_id and o.run_id = r.run_id
-            )
-            -- A family goes from its leaves: nothing changes in a run that stays.
-            and not exists (
-                select from counterfoil.runs as c where c.org_id = r.org_id and c.parent_run_id = r.run_id
-            )
-        order by r.ended_at
-        limit p_limit
-        for update of r skip locked
+        select k.place
+        from unnest(v_turn.org_ids, v_turn.befores) as o (org_id, before)
+        cross join lateral (
+            select r.ctid as place
+            from counterfoil.runs as r
+            where r.org_id = o.org_id and r.ended_at is not null and r.ended_at < o.before
+                and not exists (
+                    select from counterfoil.lanes as l where l.org_id = r.org_id and l.run_id = r.run_id
+                )
+                and not exists (
+                    select from counterfoil.outbox as f where f.org_id = r.org_id and f.run_id = r.run_id
+                )
+                -- A family goes from its leaves: nothing changes in a run that stays.
+                and not exists (
+                    select from counterfoil.runs as c where c.org_id = r.org_id and c.parent_run_id = r.run_id
+                )
+            order by r.ended_at
+            limit v_turn.share
+            for update of r skip locked
+        ) as k
+    ),
+
+    removed as (
+        delete from counterfoil.runs as r
+        using old as o
+        where r.ctid = o.place
+        returning r.org_id
     )
 
-    delete from counterfoil.runs as r
-    using old as o
-    where r.ctid = o.place and r.ended_at < v_before;
-    get diagnostics v_removed = row_count;
+    select coalesce(sum(m.runs), 0)::bigint, max(m.runs) into v_removed, v_most
+    from (
+        select count(*) as runs
+        from removed as r
+        group by r.org_id
+    ) as m;
 
-    return query select v_removed, v_removed = p_limit;
+    v_more := counterfoil.end_retention('runs', v_turn.looked_to, coalesce(v_most = v_turn.share, false));
+    return query select v_removed, v_more;
 end
 $function$;
 

@@ -1,7 +1,7 @@
 begin;
 \ir ../setup.psql
 \ir setup.psql
-select plan(13);
+select plan(15);
 
 -- The run's facts, delivered as far as the deliveries below say; f4 is pending.
 select pg_temp.run_with(
@@ -44,6 +44,18 @@ select is(
 select is(
   pg_temp.rows($$ select * from counterfoil.purge_delivered(1) $$),
   '[{"logs_purged": 0, "facts_removed": 0, "more": false}]', 'nothing is taken twice');
+
+-- What older runners said as tagged lines outlives the lines.
+select is(
+  counterfoil.strip_log_text('run.completed', '{"diagnostics": {"mem": {"kept": 1}}, "terminalProgressEvents": [{"type": "log.appended",
+    "lines": ["[diagnostic:disk] {\"free\": 2}"]}, {"type": "other"}],
+    "terminalLogLines": ["a", " [diagnostic:mem] {\"peak\": 5}", "[diagnostic:cpu] {\"load\": 1}", "[diagnostic:cpu] {\"load\": 2}", "[diagnostic:bad] {"]}'),
+  '{"diagnostics": {"mem": {"kept": 1}, "cpu": {"load": 2}},
+    "terminalProgressEvents": [{"type": "log.appended", "diagnostics": {"disk": {"free": 2}}}, {"type": "other"}]}',
+  'tagged lines become fields, where no field says so already');
+select is(
+  counterfoil.strip_log_text('runner.logs', '{"lines": ["[diagnostic:mem] {\"peak\": 5}"], "lineIds": ["1"]}'),
+  '{"diagnostics": {"mem": {"peak": 5}}}', 'of carried logs as well');
 
 update pg_index as i set indisready = false where i.indexrelid = 'counterfoil.run_journal_retention_idx'::regclass;
 select pg_temp.raises($$ select * from counterfoil.purge_delivered(1) $$, 'RL005', 'retention_index_not_ready');

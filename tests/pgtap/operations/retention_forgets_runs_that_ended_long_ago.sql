@@ -18,7 +18,7 @@ insert into counterfoil.ledgers (org_id, run_id, status, created_at, ended_at, u
 values ('acme', 'elsewhere', 'failed', now(), now() - interval '500 days', now());
 insert into counterfoil.lanes (org_id, run_id, lane, priority, due_at, head_seq, tail_seq, blocked_at)
 values ('acme', 'blocked', 'lifecycle', 3, now(), 1, 1, now());
-select is(counterfoil.health() #> '{retentionBacklog,runs,count}', '4', 'health says what there is to do');
+select is(counterfoil.health() #> '{retentionBacklog,ledgers,count}', '4', 'health says what there is to do');
 
 select is(
   pg_temp.rows($$ select * from counterfoil.purge_ledgers(2) $$), '[{"ledgers": 1, "events": 2, "more": true}]',
