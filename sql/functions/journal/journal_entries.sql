@@ -28,13 +28,18 @@ returns table (
     details jsonb,
     content_digest bytea
 )
-language sql
+language plpgsql
 stable
 parallel safe
 called on null input
 security invoker
 set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+set jit = off
 as $function$
+begin
+    -- plpgsql, because it keeps its plan for the session; planning this costs more than a short fact.
+    return query
     with events as materialized (
         select e.place, e.ordinality as item, e.value as event
         from (
@@ -142,7 +147,8 @@ as $function$
         o.details,
         sha256(convert_to(jsonb_build_array(o.line, o.context, o.details)::text, 'UTF8'))
     from ordered as o
-    order by o.channel, o.place_in_fact
+    order by o.channel, o.place_in_fact;
+end
 $function$;
 
 comment on function counterfoil.journal_entries(text, bigint, jsonb, boolean, timestamptz) is

@@ -15,26 +15,38 @@ create or replace function counterfoil.journal_terms(
     p_line text
 )
 returns bigint[]
-language sql
+language plpgsql
 immutable
 parallel safe
 called on null input
 security invoker
+set search_path = pg_catalog, pg_temp
 as $function$
-    -- A word that comes twice has its mark twice: the index keeps one, and looking for the other here costs more.
-    select array(
-        select counterfoil.journal_mark(p_org_id, 'word', w.word)
-        from unnest(counterfoil.journal_words(p_line)) as w (word)
-        where w.word <> ''
-        limit 500
-    ) || array[
+declare
+    v_most integer := 500;
+    v_word text;
+    v_marks bigint[] := array[]::bigint[];
+begin
+    -- A loop over simple expressions: a query here would be set up anew for every line. A word that comes twice has its
+    -- mark twice: the index keeps one, and looking for the other here costs more.
+    foreach v_word in array counterfoil.journal_words(p_line) loop
+        if v_word <> '' then
+            v_marks := v_marks || counterfoil.journal_mark(p_org_id, 'word', v_word);
+            exit when cardinality(v_marks) = v_most;
+        end if;
+    end loop;
+
+    v_marks := v_marks || array[
         counterfoil.journal_mark(p_org_id, 'run', p_run_id),
         counterfoil.journal_mark(p_org_id, 'channel', p_channel),
         counterfoil.journal_mark(p_org_id, 'day', floor(extract(epoch from p_occurred_at) / 86400)::bigint::text),
         counterfoil.journal_mark(p_org_id, 'hour', floor(extract(epoch from p_occurred_at) / 3600)::bigint::text)
-    ] || case
-        when p_level is null then '{}'::bigint[] else array[counterfoil.journal_mark(p_org_id, 'level', lower(p_level))]
-    end
+    ];
+    if p_level is not null then
+        v_marks := v_marks || counterfoil.journal_mark(p_org_id, 'level', lower(p_level));
+    end if;
+    return v_marks;
+end
 $function$;
 
 comment on function counterfoil.journal_terms(text, text, text, text, timestamptz, text) is

@@ -9,31 +9,35 @@
 
 create or replace function counterfoil.journal_words(p_text text)
 returns text[]
-language sql
+language plpgsql
 immutable
 parallel safe
 strict
 security invoker
+set search_path = pg_catalog, pg_temp
 as $function$
-    select string_to_array(
-        case
-            -- The short list for plain ASCII: translate() compares every character with the whole list.
-            when octet_length(p_text) = length(p_text)
-                then translate(
-                    lower(p_text), E' !"#$%&''()*+,-./:;<=>?@[\\]^`{|}~\t\r\n\x0b\x0c', '                                     '
-                )
-            else translate(
-                regexp_replace(
-                    lower(p_text),
-                    '([\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\u2fff\u3040-\u9fff\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff])',
-                    ' \1 ', 'g'
-                ),
-                E' !"#$%&''()*+,-./:;<=>?@[\\]^`{|}~\t\r\n\x0b\x0c«»“”„‘’‚…–—·•¡¿、。「」『』《》【】（），．：；？！\u00a0\u3000',
-                repeat(' ', 80)
-            )
-        end,
+begin
+    -- plpgsql, because it keeps its plan for the session. The short list for plain ASCII: translate() compares every
+    -- character with the whole list.
+    if octet_length(p_text) = length(p_text) then
+        return string_to_array(
+            translate(lower(p_text), E' !"#$%&''()*+,-./:;<=>?@[\\]^`{|}~\t\r\n\x0b\x0c', '                                     '),
+            ' '
+        );
+    end if;
+    return string_to_array(
+        translate(
+            regexp_replace(
+                lower(p_text),
+                '([\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\u2fff\u3040-\u9fff\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff])',
+                ' \1 ', 'g'
+            ),
+            E' !"#$%&''()*+,-./:;<=>?@[\\]^`{|}~\t\r\n\x0b\x0c«»“”„‘’‚…–—·•¡¿、。「」『』《》【】（），．：；？！\u00a0\u3000',
+            repeat(' ', 80)
+        ),
         ' '
-    )
+    );
+end
 $function$;
 
 comment on function counterfoil.journal_words(text) is
