@@ -8,11 +8,13 @@ import statistics
 from collections.abc import Callable
 from pathlib import Path
 
-from benchmarks import delivery, journal
+from benchmarks import delivery, journal, lanes, plot, retention
 from benchmarks.server import measured_database
 
 Row = tuple[str, str]
 PAGE = Path(__file__).parent.parent / "docs/benchmarks.md"
+PLOT = PAGE.parent / "retention.svg"
+ENTRIES = 1_000_000
 BEGIN, END = "<!-- figures: begin -->\n", "<!-- figures: end -->\n"
 
 
@@ -39,18 +41,18 @@ def hot_path(dsn: str, rounds: int) -> list[Row]:
 def backlog(dsn: str, rounds: int) -> list[Row]:
     """Claim latency with a thousand and with a million runs pending."""
     rows: list[Row] = []
-    for lanes in (1, 32):
+    for width in (1, 32):
         ratios = []
         small_p99 = large_p99 = 0.0
         for _ in range(rounds):
-            small = delivery.claim_latency(dsn, 1_000 * lanes, lanes=lanes)
-            large = delivery.claim_latency(dsn, 1_000_000, lanes=lanes)
+            small = delivery.claim_latency(dsn, 1_000 * width, lanes=width)
+            large = delivery.claim_latency(dsn, 1_000_000, lanes=width)
             small_p99 = small.milliseconds("claim", 0.99)
             large_p99 = large.milliseconds("claim", 0.99)
             ratios.append(large_p99 / small_p99)
         rows.append(
             (
-                f"claim p99, 1,000,000 pending against {1_000 * lanes:,}, {lanes} lanes a call",
+                f"claim p99, 1,000,000 pending against {1_000 * width:,}, {width} lanes a call",
                 f"{_spread(ratios, '×')} (last: {small_p99:.2f} → {large_p99:.2f} ms)",
             )
         )
@@ -66,16 +68,62 @@ def journal_costs(dsn: str, rounds: int) -> list[Row]:
     rows = [
         ("materialise 100 lines a fact, against a bare insert of the rows", _spread(ratios, "×"))
     ]
+    journal.load(dsn, ENTRIES)
     rows += [
-        (f"search 1,000,000 entries, {name}: p99", f"{p99:.2f} ms, {ratio:.0f} × a read by key")
-        for name, p99, ratio in journal.search_latency(dsn, 1_000_000)
+        (
+            f"search {ENTRIES:,} entries, {name}: p99",
+            f"{p99:.2f} ms, {ratio:.0f} × a read by key; {pages} pages",
+        )
+        for name, p99, ratio, pages in journal.search_latency(dsn)
     ]
     sizes = journal.plateau(dsn, days=30, per_day=20_000, kept=7, burst_day=15)
     figures = ", ".join(f"day {day}: {size} MB" for day, _, size in sizes[6::4])
     return [*rows, ("journal of 7 days, 20,000 entries a day, 200,000 on day 15", figures)]
 
 
-BENCHES = {"hot-path": hot_path, "backlog": backlog, "journal": journal_costs}
+def lane_independence(dsn: str, rounds: int) -> list[Row]:
+    """Lifecycle deliveries with a million search facts behind, against none."""
+    lanes.load_search_facts(dsn, 1_000_000)
+    waiting, worked = [], []
+    for _ in range(rounds):
+        lanes.set_backlog(dsn, behind=False)
+        alone = lanes.delivery_p99(dsn, projector=False)
+        lanes.set_backlog(dsn, behind=True)
+        waiting.append(lanes.delivery_p99(dsn, projector=False) / alone)
+        lanes.set_backlog(dsn, behind=True)
+        worked.append(lanes.delivery_p99(dsn, projector=True) / alone)
+    return [
+        (
+            "lifecycle delivery p99, search lane 1,000,000 facts behind, against empty",
+            _spread(waiting, "×"),
+        ),
+        ("the same while a projector works on them with the other core", _spread(worked, "×")),
+    ]
+
+
+def retention_day(dsn: str, rounds: int) -> list[Row]:
+    """Sizes over a day of traffic; the plot goes into docs/. One round, whatever was asked for."""
+    day = retention.day(dsn, hours=24, hour_seconds=8.0, runs=500)
+    series = {
+        **{name: [hour.megabytes[name] for hour in day] for name in retention.TABLES},
+        "all": [hour.total for hour in day],
+        "their indexes": [hour.indexes for hour in day],
+    }
+    shown = {name: values for name, values in series.items() if max(values) > 0.04 * day[-1].total}
+    PLOT.write_text(
+        plot.lines("A day of traffic: tables with their indexes", "hour", "megabytes", shown)
+    )
+    figures = ", ".join(f"{at} h {day[at - 1].total:.1f} MB" for at in (4, 8, 12, 16, 20, 24))
+    return [("a day of 500 runs an hour, kept for 2 to 8 hours", figures)]
+
+
+BENCHES = {
+    "hot-path": hot_path,
+    "backlog": backlog,
+    "journal": journal_costs,
+    "lanes": lane_independence,
+    "retention": retention_day,
+}
 
 
 def _spread(values: list[float], unit: str) -> str:

@@ -33,6 +33,14 @@ begin
         )
         and c.relkind = 'r'
         and s.n_mod_since_analyze > 1000 + 0.2 * greatest(c.reltuples, 0)
+        and not exists (
+            select
+            from pg_locks as k
+            where k.relation = c.oid and k.granted and k.pid <> pg_backend_pid()
+                and k.mode in (
+                    'ShareUpdateExclusiveLock', 'ShareLock', 'ShareRowExclusiveLock', 'ExclusiveLock', 'AccessExclusiveLock'
+                )
+        )
     order by s.n_mod_since_analyze desc
     limit 1;
     if v_table is not null then

@@ -1,0 +1,120 @@
+"""Lifecycle deliveries while the search lane is empty, far behind, and worked on meanwhile."""
+
+from __future__ import annotations
+
+import random
+import time
+import uuid
+from collections.abc import Callable
+
+import psycopg
+from psycopg.types.json import Jsonb
+
+from benchmarks.clients import Client, Tally, run_clients
+from benchmarks.delivery import ORG, make_runs
+from benchmarks.server import empty_tables
+
+RUNS = 1_000
+SECONDS = 8.0
+
+
+def load_search_facts(dsn: str, facts: int) -> None:
+    """``facts`` pending facts in the search lanes of ``RUNS`` runs, which have started."""
+    empty_tables(dsn)
+    make_runs(dsn, RUNS)
+    each = facts // RUNS
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        connection.execute(
+            "insert into counterfoil.outbox (org_id, run_id, seq, event_id, event_type, lane,"
+            " deferred, payload, delivery_key, created_at)"
+            " select r.org_id, r.run_id, r.fact_seq + n, r.run_id || '-s' || n, 'runner.logs',"
+            " 'search', true, jsonb_build_object('searchOnly', true, 'deferredProjection', true,"
+            " 'lines', jsonb_build_array('row ' || n || ' of the sheet')), gen_random_uuid(), now()"
+            " from counterfoil.runs as r cross join generate_series(1, %s) as n",
+            (each,),
+        )
+        connection.execute("drop table if exists public.bench_lanes")
+        connection.execute(
+            "create table public.bench_lanes as select r.org_id, r.run_id, r.fact_seq + 1 as first,"
+            " r.fact_seq + %s as last from counterfoil.runs as r",
+            (each,),
+        )
+        connection.execute(
+            "update counterfoil.runs set fact_seq = fact_seq + %s, fact_count = fact_count + %s",
+            (each, each),
+        )
+        connection.execute("vacuum analyze")
+
+
+def set_backlog(dsn: str, *, behind: bool) -> None:
+    """Put the search lanes behind by what `load_search_facts` wrote, or take them away."""
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        connection.execute("truncate counterfoil.lanes, counterfoil.run_journal")
+        if behind:
+            connection.execute(
+                "insert into counterfoil.lanes (org_id, run_id, lane, priority, due_at, head_seq,"
+                " tail_seq) select b.org_id, b.run_id, 'search', 3, now(), b.first, b.last"
+                " from public.bench_lanes as b"
+            )
+        connection.execute("vacuum analyze counterfoil.lanes")
+        connection.execute("checkpoint")
+
+
+def delivery_p99(dsn: str, *, projector: bool) -> float:
+    """Milliseconds from an appended fact to its acknowledgement, p99; HTTP left out."""
+    clients: list[Client] = [_deliverer]
+    if projector:
+        clients.append(_projector)
+    return run_clients(dsn, clients, SECONDS).milliseconds("delivery", 0.99)
+
+
+def _deliverer(
+    connection: psycopg.Connection, number: int, going: Callable[[], bool], tally: Tally
+) -> None:
+    chosen = random.Random(number)
+    while going():
+        run = f"run-{chosen.randrange(RUNS):08d}"
+        started = time.perf_counter()
+        connection.execute(
+            "select recorded from counterfoil.append_fact(%s, %s, %s, 'run.progress', %s)",
+            (ORG, run, str(uuid.uuid4()), Jsonb({"done": 1})),
+        )
+        rows = connection.execute(
+            "select org_id, run_id, seq from counterfoil.claim_deliveries(p_lease_owner => 'one')"
+        ).fetchall()
+        connection.execute(
+            "select acknowledged from counterfoil.acknowledge_deliveries("
+            "%s, %s, 'lifecycle', %s, 'one')",
+            ([rows[0][0]], [rows[0][1]], [rows[-1][2]]),
+        )
+        tally.timed("delivery", started)
+        tally.units += 1
+
+
+def _projector(
+    connection: psycopg.Connection, number: int, going: Callable[[], bool], tally: Tally
+) -> None:
+    owner = f"projector-{number}"
+    while going():
+        rows = connection.execute(
+            "select org_id, run_id, seq, event_id from counterfoil.claim_deliveries("
+            "p_lease_owner => %s, p_max_runs => 4, p_lane => 'search',"
+            " p_head_priority => 'oldest_ready')",
+            (owner,),
+        ).fetchall()
+        for org, _, _, event in rows:
+            connection.execute(
+                "select counterfoil.materialize_runtime_outbox_event(%s, %s, %s) is null",
+                (org, event, owner),
+            )
+        through = {(org, run): seq for org, run, seq, _ in rows}
+        connection.execute(
+            "select acknowledged from counterfoil.acknowledge_deliveries(%s, %s, 'search', %s, %s)",
+            (
+                [org for org, _ in through],
+                [run for _, run in through],
+                list(through.values()),
+                owner,
+            ),
+        )
+        tally.units += len(rows)

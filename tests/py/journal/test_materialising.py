@@ -1,0 +1,151 @@
+"""Materialisation beside everything else: hand-off, crashes, lanes that do not know each other."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+
+import psycopg
+import pytest
+
+from counterfoil.database import Database
+from counterfoil.dispatcher import Dispatcher
+from tests.py.driver.scene import ORG, Scene
+
+RUNS = 12
+FACTS = 10
+SEARCH = {"searchOnly": True, "deferredProjection": True}
+
+
+async def test_a_hand_off_wakes_the_projector(scene: Scene) -> None:
+    await scene.start()
+    async with scene.dispatching():
+        await scene.all_delivered()
+    await scene.append("d", "run.progress", {"deferredProjection": True, "done": 1})
+    # Somebody who is no projector has it, for longer than this test has patience.
+    [fact] = await scene.functions.claim_deliveries("plain", 300, 64, 1)
+    async with scene.dispatching(poll_seconds=600.0):
+        await scene.eventually(
+            lambda: scene.rows("select queue from counterfoil.listeners where queue = 'lifecycle'"),
+            bool,
+        )
+        await scene.functions.release_delivery(ORG, "run", [fact.event_id], "plain")
+        await scene.all_delivered()
+    assert (await scene.ledger())[2:] == ["run.progress"]
+
+
+async def test_a_crash_after_the_indexing_keeps_nothing_and_the_next_try_everything(
+    scene: Scene,
+) -> None:
+    await scene.start()
+    await scene.append("f", "runner.logs", SEARCH | {"lines": ["one", "two"]})
+    [_] = await scene.functions.claim_deliveries("me", 120, 64, 1, lane="search")
+    # All is indexed when it comes to write the payload, and there it has to wait.
+    doomed = await psycopg.AsyncConnection.connect(scene.dsn, autocommit=True)
+    pid = doomed.info.backend_pid
+    async with await psycopg.AsyncConnection.connect(scene.dsn) as holder:
+        await holder.execute("select 1 from counterfoil.outbox where event_id = 'f' for update")
+        task = asyncio.ensure_future(
+            doomed.execute("select counterfoil.materialize_runtime_outbox_event('org', 'f', 'me')")
+        )
+        await scene.eventually(
+            lambda: scene.rows(
+                "select 1 from pg_stat_activity where pid = %s and wait_event_type = 'Lock'", pid
+            ),
+            bool,
+        )
+        await scene.rows("select pg_terminate_backend(%s)", pid)
+        with pytest.raises(psycopg.OperationalError):
+            await task
+    await doomed.close()
+    assert await scene.rows("select 1 from counterfoil.run_journal") == []
+    [fact] = await scene.rows("select deferred from counterfoil.outbox where event_id = 'f'")
+    assert fact["deferred"]
+    await scene.functions.materialize_runtime_outbox_event(ORG, "f", "me")
+    found = await scene.rows("select line from counterfoil.run_journal order by position")
+    assert [row["line"] for row in found] == ["one", "two"]
+
+
+async def begin_runs(scene: Scene) -> None:
+    """RUNS runs with their start facts delivered, then FACTS facts in each lane of each."""
+    names = [f"run{number}" for number in range(RUNS)]
+    for name in names:
+        await scene.start(name)
+    async with scene.dispatching():
+        for name in names:
+            await scene.all_delivered(name)
+    for name in names:
+        facts = [
+            {"eventId": f"{name}-p{n}", "eventType": "run.progress", "payload": {"n": n}}
+            for n in range(FACTS)
+        ] + [
+            {"eventId": f"{name}-s{n}", "eventType": "runner.logs", "payload": payload}
+            for n in range(FACTS)
+            for payload in [SEARCH | {"lines": [f"{name} line {n}"]}]
+        ]
+        await scene.functions.append_facts(ORG, name, facts)
+
+
+async def pending(scene: Scene, lane: str) -> int:
+    """Runs that have facts of the lane pending."""
+    return len(await scene.rows("select 1 from counterfoil.lanes where lane = %s", lane))
+
+
+async def test_lifecycle_facts_go_on_while_nothing_can_be_indexed(scene: Scene) -> None:
+    await begin_runs(scene)
+    async with await psycopg.AsyncConnection.connect(scene.dsn) as holder:
+        await holder.execute("lock table counterfoil.run_journal in exclusive mode")
+        async with scene.dispatching():
+            await scene.eventually(lambda: pending(scene, "lifecycle"), lambda runs: runs == 0)
+            assert await pending(scene, "search") == RUNS
+            await holder.rollback()
+            await scene.eventually(lambda: pending(scene, "search"), lambda runs: runs == 0)
+
+
+async def test_search_facts_go_on_while_the_receiver_answers_nothing(scene: Scene) -> None:
+    await begin_runs(scene)
+    silence = asyncio.Event()
+    scene.between.fault("run-ledger/events", hold=silence, times=10_000)
+    async with scene.dispatching():
+        await scene.eventually(lambda: pending(scene, "search"), lambda runs: runs == 0)
+        assert await pending(scene, "lifecycle") == RUNS
+        [found] = await scene.rows("select count(*) as entries from counterfoil.run_journal")
+        assert found["entries"] == RUNS * FACTS
+        scene.between.faults.clear()
+        silence.set()
+        await scene.eventually(lambda: pending(scene, "lifecycle"), lambda runs: runs == 0)
+
+
+async def test_projectors_side_by_side_index_each_line_once(scene: Scene) -> None:
+    await begin_runs(scene)
+    async with Database(scene.dsn) as database:
+        others = [Dispatcher(database, replace(scene.settings, poll_seconds=0.1)) for _ in range(3)]
+        tasks = [asyncio.create_task(other.run()) for other in others]
+        await scene.eventually(lambda: pending(scene, "search"), lambda runs: runs == 0)
+        for other in others:
+            other.stop()
+        await asyncio.gather(*tasks)
+    [found] = await scene.rows(
+        "select count(*) as entries, count(distinct line) as lines from counterfoil.run_journal"
+    )
+    assert (found["entries"], found["lines"]) == (RUNS * FACTS, RUNS * FACTS)
+
+
+async def test_maintenance_waits_for_no_analyze_of_others(scene: Scene) -> None:
+    await scene.rows(
+        "insert into counterfoil.step_receipts (org_id, key, status, run_id, created_at,"
+        " claimed_at, updated_at, settled_at) select 'org', n::text, 'completed', 'r', now(),"
+        " now(), now(), now() from generate_series(1, 5000) as n"
+    )
+    async with await psycopg.AsyncConnection.connect(scene.dsn) as holder:
+        await holder.execute("lock table counterfoil.step_receipts in share update exclusive mode")
+        done = await asyncio.gather(*(scene.functions.maintain(100) for _ in range(4)))
+        assert [one["tableAnalyzed"] for one in done] == [None] * 4
+    await scene.eventually(
+        lambda: scene.functions.maintain(100),
+        lambda one: one["tableAnalyzed"] == "step_receipts",
+    )
+    [found] = await scene.rows(
+        "select reltuples::integer as rows from pg_class where relname = 'step_receipts'"
+    )
+    assert found["rows"] == 5000
