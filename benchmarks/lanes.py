@@ -49,7 +49,14 @@ def load_search_facts(dsn: str, facts: int) -> None:
 def set_backlog(dsn: str, *, behind: bool) -> None:
     """Put the search lanes behind by what `load_search_facts` wrote, or take them away."""
     with psycopg.connect(dsn, autocommit=True) as connection:
-        connection.execute("truncate counterfoil.lanes, counterfoil.run_journal")
+        connection.execute(
+            "truncate counterfoil.lanes, counterfoil.run_journal, counterfoil.deliveries"
+        )
+        connection.execute(
+            "update counterfoil.outbox set deferred = true, payload_digest = null,"
+            " payload = payload || '{\"deferredProjection\": true}'"
+            " where lane = 'search' and not deferred"
+        )
         if behind:
             connection.execute(
                 "insert into counterfoil.lanes (org_id, run_id, lane, priority, due_at, head_seq,"
