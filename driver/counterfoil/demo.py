@@ -23,8 +23,14 @@ from rich.console import Console
 from rich.live import Live
 
 from counterfoil import migrations
+from counterfoil.demonstration.killing import (
+    Killing,
+    at_work,
+    wait_until_gone,
+    wait_until_quiet,
+)
 from counterfoil.demonstration.play import PLAY, distributions
-from counterfoil.demonstration.report import Account, Killing, read_account
+from counterfoil.demonstration.report import Account, read_account
 from counterfoil.demonstration.view import Progress, show_account, show_progress
 from counterfoil.embedded import EmbeddedServer
 from counterfoil.launching import admit_all
@@ -57,18 +63,6 @@ select count(*) filter (where u.status = 'queued') as queued,
        (select count(*) from {schema}.ledgers as g
         where g.org_id = %(org)s and g.ended_at is not null) as closed
 from {schema}.runs as u where u.org_id = %(org)s
-"""
-
-# Workers in the midst of a run, with how many of its steps they have done.
-_AT_WORK: LiteralString = """
-select a.worker, count(r.key) as steps
-from {schema}.attempts as a
-left join {schema}.step_receipts as r
-    on r.org_id = a.org_id and r.run_id = a.run_id and r.run_attempt = a.attempt
-    and r.status = 'completed'
-where a.org_id = %(org)s and a.status = 'running' and a.worker = any(%(workers)s)
-group by a.worker
-order by count(r.key) desc
 """
 
 
@@ -203,24 +197,23 @@ class Demo:
     def _kill_one(self, stack: Stack, connection: psycopg.Connection, *, late: bool) -> None:
         """Kill the worker that has the most to lose, if there is one with something to lose."""
         workers = [name for name in stack.members if name.startswith("worker")]
-        found = self._at_work(connection, workers)
+        found = at_work(connection, SCHEMA, ORG, workers)
         if not found or (found[0].steps < ENOUGH_STEPS and not late):
             return
         victim = found[0].worker
-        # It may end its run between a look and a blow: so it is held still for the look.
+        # It may end its run between a look and a blow: so it is held still for the look, and what
+        # it had already asked of the database is waited for.
         stack.freeze(victim)
-        held = self._at_work(connection, [victim])
+        wait_until_quiet(connection, victim)
+        held = at_work(connection, SCHEMA, ORG, [victim])
         if not held or (held[0].steps < ENOUGH_STEPS and not late):
             stack.thaw(victim)
             return
         stack.kill(victim)
-        left = self._at_work(connection, [victim])
+        wait_until_gone(connection, victim)
+        left = at_work(connection, SCHEMA, ORG, [victim])
         self.killing = left[0] if left else Killing(victim, 0)
         self._start_worker(stack, "worker-3")
-
-    def _at_work(self, connection: psycopg.Connection, workers: list[str]) -> list[Killing]:
-        rows = self._rows(connection, _AT_WORK, {"org": ORG, "workers": workers})
-        return [Killing(str(worker), int(steps)) for worker, steps in rows]
 
     def _missed(self, account: Account) -> list[str]:
         """What the killing should have shown and did not."""

@@ -111,14 +111,6 @@ from {schema}.runs as u where u.org_id = %(org)s order by u.run_id
 
 
 @dataclass(frozen=True)
-class Killing:
-    """Which worker was killed, and how many steps of unfinished runs it had done."""
-
-    worker: str
-    steps: int
-
-
-@dataclass(frozen=True)
 class Account:
     """Everything the demo says about an org's runs. Times are seconds."""
 

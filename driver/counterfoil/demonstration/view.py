@@ -10,7 +10,8 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from counterfoil.demonstration.report import Account, Killing
+from counterfoil.demonstration.killing import Killing
+from counterfoil.demonstration.report import Account
 
 _MOST_LICENCES = 8
 _MOST_FILES = 12
