@@ -29,7 +29,8 @@ begin
         translate(
             regexp_replace(
                 lower(p_text),
-                '([\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\u2fff\u3040-\u9fff\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\U00020000-\U0003fffd])',
+                '([\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\u2fff\u3040-\u9fff\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff'
+                || '\U00020000-\U0003fffd])',
                 ' \1 ', 'g'
             ),
             E' !"#$%&''()*+,-./:;<=>?@[\\]^`{|}~\t\r\n\x0b\x0c«»‹›“”„‟‘’‚‛…‥′″‐‑‒–—―·•¡¿§¶†‡،؛؟۔।॥՝՞։׃፡።፣፤፥፦፧'
