@@ -203,6 +203,18 @@ def retention(
 
 @app.command()
 @told
+def health(dsn: Dsn = None, schema: Schema = None, config: Config = None) -> None:
+    """Print the installation's signs of life as JSON: lanes, leases, queue, retention backlog."""
+
+    async def show() -> None:
+        async with functions_of(settings_of(dsn, schema, config)) as functions:
+            typer.echo(json.dumps(await functions.health(), ensure_ascii=False, indent=2))
+
+    run_async(show())
+
+
+@app.command()
+@told
 def maintain(
     limit: Annotated[int, typer.Option(min=1, max=1000, help="Rows of a kind in a batch.")] = 1000,
     once: Annotated[bool, typer.Option("--once", help="One batch of each kind only.")] = False,

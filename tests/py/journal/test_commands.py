@@ -81,3 +81,8 @@ def test_an_org_keeps_things_for_a_time_of_its_own(run: str) -> None:
     assert result.exit_code == 2
     result = CliRunner().invoke(app, ["retention", "default", "none", "7200", "--dsn", run])
     assert result.exit_code == 1
+
+
+def test_health_is_one_document(run: str) -> None:
+    document = json.loads("\n".join(invoke("health", "--dsn", run)))
+    assert document["lanes"]["lifecycle"]["pendingRuns"] == {"count": 1, "atLeast": False}
