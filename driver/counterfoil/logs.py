@@ -9,11 +9,19 @@ import sys
 from datetime import UTC, datetime
 from typing import Any, TextIO
 
+from counterfoil.errors import SettingsError
+
+LEVELS = ("debug", "info", "warning", "error")
 _STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 
 
 def configure(level: str = "info", stream: TextIO | None = None) -> None:
-    """Send the package's logs, and warnings of everything else, to ``stream`` (standard error)."""
+    """Send the package's logs, and warnings of everything else, to ``stream`` (standard error).
+
+    Raises SettingsError for a ``level`` that is none of `LEVELS`.
+    """
+    if level.lower() not in LEVELS:
+        raise SettingsError(f"log level {level!r} is none of {', '.join(LEVELS)}")
     stream = stream or sys.stderr
     handler = logging.StreamHandler(stream)
     handler.setFormatter(_ForPeople() if stream.isatty() else _ForMachines())

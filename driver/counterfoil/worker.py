@@ -23,6 +23,7 @@ from contextvars import ContextVar
 from dataclasses import replace
 from typing import Any, TypeVar
 
+from counterfoil import logs
 from counterfoil.database import Database
 from counterfoil.embedded import EmbeddedServer
 from counterfoil.playing.engine import Engine, WorkerOptions
@@ -122,9 +123,14 @@ class Worker:
         return replace(defaults, **self._chosen)
 
     def run(self) -> None:
-        """Work until SIGTERM or SIGINT, which drains; a second one stops the process at once."""
+        """Work until SIGTERM or SIGINT, which drains; a second one stops the process at once.
+
+        Where the program has not set up logging, the package's goes to standard error.
+        """
         if loading.get():
             return
+        if not log.hasHandlers():
+            logs.configure(os.environ.get("COUNTERFOIL_LOG_LEVEL", "info"))
         signals = 0
 
         def on_signal(number: int) -> None:

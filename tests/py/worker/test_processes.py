@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import psycopg
@@ -91,6 +94,32 @@ async def test_sigterm_lets_plays_end_and_the_process_exit_with_0(
     run = await bench.run()
     assert run["status"] == "completed"
     assert await bench.lines() == ["begins", "ends"]
+
+
+@pytest.mark.parametrize("own", [False, True], ids=["by-default", "its-own"])
+def test_a_program_run_by_itself_says_what_it_does(
+    bench: Bench, stack: Stack, tmp_path: Path, own: bool
+) -> None:
+    program = tmp_path / "program.py"
+    if own:
+        setup = 'import logging; logging.basicConfig(format="own: %(message)s", level="INFO")\n'
+        program.write_text(setup + PROGRAM)
+    process = subprocess.Popen(
+        [sys.executable, program],
+        stderr=subprocess.PIPE,
+        text=True,
+        env=os.environ | dict(stack.environment) | {"COUNTERFOIL_WORKER_NAME": "it"},
+    )
+    assert process.stderr is not None
+    first = process.stderr.readline()
+    process.send_signal(signal.SIGTERM)
+    rest = process.communicate(timeout=30)[1]
+    assert process.returncode == 0
+    if own:
+        assert (first, rest.splitlines()[-1]) == ("own: worker started\n", "own: worker stopped")
+    else:
+        said = json.loads(first)
+        assert (said["message"], said["worker"]) == ("worker started", "it")
 
 
 async def test_a_second_sigterm_stops_at_once_and_loses_nothing(
