@@ -13,6 +13,8 @@ from typing import Annotated, Any, ParamSpec, TypeVar
 import psycopg
 import typer
 from rich.console import Console
+from rich.measure import Measurement
+from rich.table import Table
 
 from counterfoil.database import Database
 from counterfoil.embedded import EmbeddedServer, EmbeddedServerError
@@ -104,6 +106,12 @@ def told(function: Callable[P, R]) -> Callable[P, R]:
         raise typer.Exit(1)
 
     return command
+
+
+def print_whole(table: Table) -> None:
+    """Print a table as wide as it is: an id that was cut could not be copied."""
+    needed = Measurement.get(out, out.options.update(max_width=10_000), table).maximum
+    Console(highlight=False, width=needed).print(table)
 
 
 def _plain(text: str) -> str:

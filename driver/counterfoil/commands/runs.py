@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from rich.markup import escape
 from rich.table import Table
 
 from counterfoil.commands.common import (
@@ -19,6 +20,7 @@ from counterfoil.commands.common import (
     dsn_of,
     functions_of,
     out,
+    print_whole,
     run_async,
     settings_of,
     told,
@@ -148,14 +150,17 @@ def runs(
     for document in found:
         style = _STYLES.get(document["status"], "")
         table.add_row(
-            document["runId"],
-            document["playName"],
+            escape(document["runId"]),
+            escape(document["playName"]),
             f"[{style}]{document['status']}[/]" if style else document["status"],
             f"{document['attempt']}/{document['maxAttempts']}",
             _short(document["createdAt"]),
             _short(document["endedAt"]),
         )
-    out.print(table if found else f"no runs in org {org}")
+    if found:
+        print_whole(table)
+    else:
+        out.print(f"no runs in org {org}", markup=False)
 
 
 def _short(time: str | None) -> str:

@@ -93,6 +93,7 @@ def test_errors_are_told_in_a_sentence(cli: Cli, database: str, tmp_path: Path) 
     assert "lease_seconds is 5 to 300" in cli(
         "worker", "counterfoil.demonstration.play", "--lease-seconds", "1", code=1
     )
+    assert "'loud' is none of debug" in cli("dispatch", "--log-level", "loud", code=1)
     cli("nonsense", code=2)
 
 
@@ -103,9 +104,14 @@ def test_rows_are_launched_once_listed_and_cancelled(cli: Cli) -> None:
     assert cli(*command) == "batch b\n0 launched, 2 known already\n"
     listed = [json.loads(line) for line in cli("runs", "--json").splitlines()]
     assert {run["runId"]: run["priority"] for run in listed} == {"b-2": 2, "b-3": 2}
-    table = cli("runs", "--status", "queued")
-    assert "b-2" in table
-    assert "quote" in table
+    table = cli("runs", "--status", "queued").splitlines()
+    assert table[0].split() == ["run", "play", "status", "attempt", "created", "ended"]
+    assert [line.split()[:4] for line in table[1:]] == [
+        [run_id, "quote", "queued", "0/3"] for run_id in ("b-3", "b-2")
+    ]
+    ids = cli.write("ids.jsonl", json.dumps({"id": f"[red]{'long-' * 30}"}))
+    cli("launch", "--play", "q", "--input", ids, "--run-id-field", "id", "--org", "long")
+    assert f"[red]{'long-' * 30}  q  " in cli("runs", "--org", "long", COLUMNS="80")
     assert cli("runs", "--org", "other") == "no runs in org other\n"
 
     assert cli("cancel", "b-2", "--reason", "typo") == "cancelled, run is cancelled\n"
