@@ -22,6 +22,7 @@ set plan_cache_mode = force_generic_plan
 set enable_seqscan = off
 set enable_hashjoin = off
 set enable_mergejoin = off
+set enable_material = off
 set jit = off
 as $function$
 declare
@@ -109,7 +110,13 @@ begin
     select array_agg(r.status order by g.ordinal), array_agg(g.ordinal order by g.ordinal) filter (where g.digest <> r.launch_digest)
     into v_statuses, v_lost
     from unnest(v_org_ids, v_run_ids, v_digests) with ordinality as g (org_id, run_id, digest, ordinal)
-    left join counterfoil.runs as r on r.org_id = g.org_id and r.run_id = g.run_id;
+    -- By key, run by run: a plan made while the table was small would read all of it.
+    left join lateral (
+        select h.status, h.launch_digest
+        from counterfoil.runs as h
+        where h.org_id = g.org_id and h.run_id = g.run_id
+        limit 1
+    ) as r on true;
     if v_lost is not null then
         select l.launch into v_launch
         from counterfoil.launches as l

@@ -18,6 +18,7 @@ set plan_cache_mode = force_generic_plan
 set enable_seqscan = off
 set enable_hashjoin = off
 set enable_mergejoin = off
+set enable_material = off
 set jit = off
 as $function$
 declare
@@ -49,7 +50,12 @@ begin
                 p_launches -> (n.ordinal - 1)::integer as launch,
                 (jsonb_array_length(p_launches) - n.ordinal) * interval '1 microsecond' as head_start
         ) as l
-        inner join counterfoil.runs as r on r.org_id = l.launch ->> 'orgId' and r.run_id = l.launch ->> 'runId'
+        cross join lateral (
+            select h.org_id, h.run_id, h.available_at, h.concurrency_key, h.release_lane, h.play_name, h.priority
+            from counterfoil.runs as h
+            where h.org_id = l.launch ->> 'orgId' and h.run_id = l.launch ->> 'runId'
+            limit 1
+        ) as r
         order by n.place
         returning q.org_id, q.state, q.concurrency_key
     ),
@@ -77,7 +83,12 @@ begin
             )) order by n.place) as payloads
         from unnest(p_ordinals) with ordinality as n (ordinal, place)
         cross join lateral (select p_launches -> (n.ordinal - 1)::integer as launch) as l
-        inner join counterfoil.runs as r on r.org_id = l.launch ->> 'orgId' and r.run_id = l.launch ->> 'runId'
+        cross join lateral (
+            select h.org_id, h.run_id, h.play_id, h.play_name, h.root_run_id, h.parent_run_id
+            from counterfoil.runs as h
+            where h.org_id = l.launch ->> 'orgId' and h.run_id = l.launch ->> 'runId'
+            limit 1
+        ) as r
         group by r.org_id
         order by r.org_id
     loop

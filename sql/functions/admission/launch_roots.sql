@@ -18,6 +18,7 @@ set plan_cache_mode = force_generic_plan
 set enable_seqscan = off
 set enable_hashjoin = off
 set enable_mergejoin = off
+set enable_material = off
 set jit = off
 as $function$
 declare
@@ -51,7 +52,12 @@ begin
     into v_roots, v_settled, v_ordinal
     from unnest(p_ordinals) with ordinality as n (ordinal, place)
     cross join lateral (select p_launches -> (n.ordinal - 1)::integer as launch) as l
-    left join counterfoil.runs as r on r.org_id = l.launch ->> 'orgId' and r.run_id = l.launch ->> 'parentRunId';
+    left join lateral (
+        select h.run_id, h.root_run_id
+        from counterfoil.runs as h
+        where h.org_id = l.launch ->> 'orgId' and h.run_id = l.launch ->> 'parentRunId'
+        limit 1
+    ) as r on true;
     if v_ordinal is not null then
         v_where := counterfoil.launch_path(p_single, v_ordinal, 'parentRunId');
         perform counterfoil.raise_not_found(

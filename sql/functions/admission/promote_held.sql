@@ -19,15 +19,21 @@ set enable_seqscan = off
 set enable_bitmapscan = off
 set enable_hashjoin = off
 set enable_mergejoin = off
+set enable_material = off
 set jit = off
 as $function$
 declare
     v_promoted bigint;
 begin
     with chosen as materialized (
-        select q.row_at, k.ctid as key_at
+        select q.row_at, k.key_at
         from unnest(p_org_ids, p_keys) as g (org_id, concurrency_key)
-        inner join counterfoil.concurrency_keys as k on k.org_id = g.org_id and k.concurrency_key = g.concurrency_key
+        cross join lateral (
+            select c.ctid as key_at, c.org_id, c.concurrency_key, c.in_use
+            from counterfoil.concurrency_keys as c
+            where c.org_id = g.org_id and c.concurrency_key = g.concurrency_key
+            limit 1
+        ) as k
         cross join lateral counterfoil.admission_rules(k.org_id) as r
         cross join lateral (
             select h.ctid as row_at

@@ -15,6 +15,10 @@ security invoker
 set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_generic_plan
 set enable_seqscan = off
+set enable_bitmapscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+set enable_material = off
 set jit = off
 as $function$
 declare
@@ -48,12 +52,23 @@ begin
         ) as g
         where g.concurrency_key is not null
         group by g.org_id, g.concurrency_key
+    ),
+
+    found as materialized (
+        select c.row_at, g.runs
+        from keys as g
+        cross join lateral (
+            select h.ctid as row_at
+            from counterfoil.concurrency_keys as h
+            where h.org_id = g.org_id and h.concurrency_key = g.concurrency_key
+            limit 1
+        ) as c
     )
 
     update counterfoil.concurrency_keys as k
-    set unended = k.unended - g.runs
-    from keys as g
-    where k.org_id = g.org_id and k.concurrency_key = g.concurrency_key;
+    set unended = k.unended - f.runs
+    from found as f
+    where k.ctid = f.row_at;
 end
 $function$;
 

@@ -35,6 +35,7 @@ set enable_seqscan = off
 set enable_bitmapscan = off
 set enable_hashjoin = off
 set enable_mergejoin = off
+set enable_material = off
 set jit = off
 as $function$
 declare

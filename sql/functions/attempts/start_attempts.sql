@@ -31,6 +31,7 @@ set enable_seqscan = off
 set enable_bitmapscan = off
 set enable_hashjoin = off
 set enable_mergejoin = off
+set enable_material = off
 set jit = off
 as $function$
 declare
@@ -101,8 +102,17 @@ begin
     -- A wait that nobody ended was ended by the clock.
     update counterfoil.run_waits as w
     set ended_at = v_now, outcome = 'timed_out'
-    from unnest(p_org_ids, p_run_ids, v_waits) as g (org_id, run_id, wait_id)
-    where w.org_id = g.org_id and w.run_id = g.run_id and w.wait_id = g.wait_id and w.outcome is null;
+    from (
+        select h.row_at
+        from unnest(p_org_ids, p_run_ids, v_waits) as g (org_id, run_id, wait_id)
+        cross join lateral (
+            select k.ctid as row_at
+            from counterfoil.run_waits as k
+            where k.org_id = g.org_id and k.run_id = g.run_id and k.wait_id = g.wait_id and k.outcome is null
+            limit 1
+        ) as h
+    ) as f
+    where w.ctid = f.row_at;
 
     for v_org in
         select
@@ -135,8 +145,8 @@ begin
 
     return query
     select
-        g.org_id, g.run_id, g.attempt, g.lease_id, a.lease_expires_at, r.play_name, l.launch,
-        counterfoil.attempt_context(l.launch, r.root_run_id, r.parent_run_id, r.max_attempts, r.deadline_at, a),
+        g.org_id, g.run_id, g.attempt, g.lease_id, (a.row_of).lease_expires_at, r.play_name, l.launch,
+        counterfoil.attempt_context(l.launch, r.root_run_id, r.parent_run_id, r.max_attempts, r.deadline_at, a.row_of),
         case when g.wait_id is not null then counterfoil.wait_answer(g.org_id, g.run_id, g.wait_id) end
     from unnest(p_org_ids, p_run_ids, v_attempts, v_lease_ids, v_waits)
         with ordinality as g (org_id, run_id, attempt, lease_id, wait_id, place)
@@ -146,8 +156,18 @@ begin
         where h.org_id = g.org_id and h.run_id = g.run_id
         limit 1
     ) as r
-    inner join counterfoil.launches as l on l.org_id = g.org_id and l.run_id = g.run_id
-    inner join counterfoil.attempts as a on a.org_id = g.org_id and a.run_id = g.run_id and a.attempt = g.attempt
+    cross join lateral (
+        select h.launch
+        from counterfoil.launches as h
+        where h.org_id = g.org_id and h.run_id = g.run_id
+        limit 1
+    ) as l
+    cross join lateral (
+        select h as row_of
+        from counterfoil.attempts as h
+        where h.org_id = g.org_id and h.run_id = g.run_id and h.attempt = g.attempt
+        limit 1
+    ) as a
     order by g.place;
 end
 $function$;

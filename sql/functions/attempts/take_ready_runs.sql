@@ -21,6 +21,7 @@ set enable_seqscan = off
 set enable_bitmapscan = off
 set enable_hashjoin = off
 set enable_mergejoin = off
+set enable_material = off
 set enable_sort = off
 set jit = off
 as $function$
@@ -55,18 +56,27 @@ begin
         select w.turn, l.row_at, l.org_id, l.run_id, l.priority, l.ready_at
         from wanted as w
         cross join lateral (
-            select q.ctid as row_at, q.org_id, q.run_id, q.priority, q.ready_at
-            from counterfoil.run_queue as q
-            inner join counterfoil.runs as r
-                on r.org_id = q.org_id and r.run_id = q.run_id and r.status in ('queued', 'waiting')
-            where q.release_lane = p_release_lane
-                and q.play_name = w.play_name
-                and q.org_id = w.org_id
-                and q.state = 'ready'
-            order by q.priority, q.ready_at, q.run_id
+            select q.row_at, q.org_id, q.run_id, q.priority, q.ready_at
+            from (
+                select h.ctid as row_at, h.org_id, h.run_id, h.priority, h.ready_at
+                from counterfoil.run_queue as h
+                where h.release_lane = p_release_lane
+                    and h.play_name = w.play_name
+                    and h.org_id = w.org_id
+                    and h.state = 'ready'
+                order by h.priority, h.ready_at, h.run_id
+                for no key update skip locked
+            ) as q
+            -- One by one, by key, until there are enough: a run that somebody holds must not keep back those behind it,
+            -- and no plan, made on however small a table, may read more of the org.
+            cross join lateral (
+                select
+                from counterfoil.runs as r
+                where r.org_id = q.org_id and r.run_id = q.run_id and r.status in ('queued', 'waiting')
+                limit 1
+                for no key update skip locked
+            ) as f
             limit w.runs
-            -- Both at once: a run that somebody holds must not keep back those behind it.
-            for no key update of q, r skip locked
         ) as l
     )
 
@@ -77,8 +87,9 @@ begin
     into v_rows, org_ids, run_ids
     from held as h;
 
+    -- By place alone, which the locks keep: any other condition, on a small table, is answered by reading an index.
     delete from counterfoil.run_queue as q
-    where q.ctid = any (v_rows) and q.state = 'ready';
+    where q.ctid = any (v_rows);
 end
 $function$;
 

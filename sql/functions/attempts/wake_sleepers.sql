@@ -19,6 +19,7 @@ set enable_seqscan = off
 set enable_bitmapscan = off
 set enable_hashjoin = off
 set enable_mergejoin = off
+set enable_material = off
 set enable_sort = off
 set jit = off
 as $function$
@@ -28,6 +29,8 @@ declare
     v_slotless tid[];
     v_org_ids text[];
     v_keys text[];
+    v_held_org_ids text[];
+    v_held_keys text[];
 begin
     select
         array_agg(s.row_at) filter (where not s.slotless),
@@ -49,14 +52,15 @@ begin
     ) as s;
 
     if v_awake is not null then
+        -- By place alone, which the locks keep: any other condition, on a small table, is answered by reading an index.
         update counterfoil.run_queue as q
         set state = 'ready'
-        where q.ctid = any (v_awake) and q.state = 'sleeping';
+        where q.ctid = any (v_awake);
     end if;
 
     if v_slotless is not null then
         select array_agg(k.org_id), array_agg(k.concurrency_key)
-        into v_org_ids, v_keys
+        into v_held_org_ids, v_held_keys
         from (
             select distinct g.org_id, g.concurrency_key
             from unnest(v_org_ids, v_keys) as g (org_id, concurrency_key)
@@ -68,14 +72,16 @@ begin
             for no key update skip locked
         ) as k;
 
+        v_slotless := array(
+            select s.row_at
+            from unnest(v_slotless, v_org_ids, v_keys) as s (row_at, org_id, concurrency_key)
+            inner join unnest(v_held_org_ids, v_held_keys) as g (org_id, concurrency_key)
+                on g.org_id = s.org_id and g.concurrency_key = s.concurrency_key
+        );
         update counterfoil.run_queue as q
         set state = 'held'
-        from unnest(v_org_ids, v_keys) as g (org_id, concurrency_key)
-        where q.ctid = any (v_slotless)
-            and q.state = 'sleeping'
-            and q.org_id = g.org_id
-            and q.concurrency_key = g.concurrency_key;
-        perform counterfoil.promote_held(v_org_ids, v_keys);
+        where q.ctid = any (v_slotless);
+        perform counterfoil.promote_held(v_held_org_ids, v_held_keys);
     end if;
 end
 $function$;
