@@ -22,6 +22,7 @@ set enable_bitmapscan = off
 set enable_hashjoin = off
 set enable_mergejoin = off
 set enable_material = off
+set enable_sort = off
 set jit = off
 as $function$
 declare
@@ -66,10 +67,16 @@ begin
             payload_digest = coalesce(f.payload_digest, counterfoil.canonical_digest(f.payload))
         from (
             -- Offset 0: a fact is stripped once, not once to look and once to write.
-            select p.ctid as place, p.payload as before, counterfoil.strip_log_text(p.event_type, p.payload) as payload
+            select p.place, p.payload as before, counterfoil.strip_log_text(p.event_type, p.payload) as payload
             from due as u
-            inner join counterfoil.outbox as p
-                on p.org_id = u.org_id and p.run_id = u.run_id and p.lane = u.lane and p.seq between u.first_seq and u.last_seq
+            cross join lateral (
+                -- Ordered, so that no index without the order will do: one of those reads the whole org.
+                select b.ctid as place, b.event_type, b.payload
+                from counterfoil.outbox as b
+                where b.org_id = u.org_id and b.run_id = u.run_id and b.lane = u.lane
+                    and b.seq between u.first_seq and u.last_seq
+                order by b.seq
+            ) as p
             offset 0
         ) as s
         where f.ctid = s.place and s.payload <> s.before
@@ -110,8 +117,14 @@ begin
     removed as (
         delete from counterfoil.outbox as f
         using due as u
-        where f.org_id = u.org_id and f.run_id = u.run_id and f.lane = u.lane
-            and f.seq between u.first_seq and u.last_seq
+        cross join lateral (
+            select b.ctid as place
+            from counterfoil.outbox as b
+            where b.org_id = u.org_id and b.run_id = u.run_id and b.lane = u.lane
+                and b.seq between u.first_seq and u.last_seq
+            order by b.seq
+        ) as p
+        where f.ctid = p.place
         returning 1
     ),
 

@@ -22,6 +22,7 @@ set enable_bitmapscan = off
 set enable_hashjoin = off
 set enable_mergejoin = off
 set enable_material = off
+set enable_sort = off
 set jit = off
 as $function$
 declare
@@ -45,9 +46,14 @@ begin
                 and not exists (
                     select from counterfoil.lanes as l where l.org_id = r.org_id and l.run_id = r.run_id
                 )
-                and not exists (
-                    select from counterfoil.outbox as f where f.org_id = r.org_id and f.run_id = r.run_id
-                )
+                -- Ordered, so that no index without the order will do: one of those reads the whole org.
+                and (
+                    select f.seq
+                    from counterfoil.outbox as f
+                    where f.org_id = r.org_id and f.run_id = r.run_id
+                    order by f.seq
+                    limit 1
+                ) is null
                 -- A family goes from its leaves: nothing changes in a run that stays.
                 and not exists (
                     select from counterfoil.runs as c where c.org_id = r.org_id and c.parent_run_id = r.run_id
