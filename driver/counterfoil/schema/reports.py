@@ -51,6 +51,7 @@ class StatusReport:
     functions: int
     functions_due: bool
     missing_roles: tuple[str, ...]
+    may_create_roles: bool
 
     @classmethod
     def of(cls, tree: SqlTree, state: SchemaState) -> StatusReport:
@@ -65,6 +66,7 @@ class StatusReport:
             functions=len(state.functions),
             functions_due=functions_due(tree, state),
             missing_roles=tuple(sorted(set(ROLES) - state.roles)),
+            may_create_roles=state.may_create_roles,
         )
 
     @property
@@ -85,7 +87,9 @@ class StatusReport:
         lines += [f"  {path} was edited after it was applied" for path in self.edited]
         due = "to be installed again" if self.functions_due else "as shipped"
         lines.append(f"  {self.functions} functions, {due}")
-        if self.missing_roles:
+        if self.missing_roles and self.may_create_roles:
+            lines.append(f"  roles to be created: {', '.join(self.missing_roles)}")
+        elif self.missing_roles:
             lines.append(missing_roles_text(list(self.missing_roles)))
         return "\n".join(lines)
 

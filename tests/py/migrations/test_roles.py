@@ -34,7 +34,9 @@ def test_an_owner_without_createrole_installs_all_but_the_roles(roleless: str, t
     assert "counterfoil roles" in str(report)
     assert rows(dsn, "select counterfoil.count_things('o')") == [(1,)]
     assert migrate(dsn, source=tree.root).steps == []
-    assert list(status(dsn, source=tree.root).missing_roles) == sorted(ROLES)
+    stands = status(dsn, source=tree.root)
+    assert list(stands.missing_roles) == sorted(ROLES)
+    assert "counterfoil roles" in str(stands)
 
     findings = verify(dsn, source=tree.root).findings
     assert [(f.kind, f.name) for f in findings] == [("role", role) for role in sorted(ROLES)]
@@ -87,6 +89,9 @@ def test_what_the_server_refuses_is_our_error(roleless: str, tree: Tree) -> None
 def test_a_login_that_may_creates_the_roles(roleless: str, tree: Tree) -> None:
     owner = owned_database(roleless)
     execute(roleless, "alter role owner createrole")
+    said = str(status(owner, source=tree.root))
+    assert f"roles to be created: {', '.join(sorted(ROLES))}" in said
+    assert "counterfoil roles" not in said
     script = plan(owner, source=tree.root)
     assert rows(roleless, EXISTING) == [(0,)]
     done = psql(owner, script)
