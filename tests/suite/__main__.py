@@ -47,7 +47,7 @@ def run_part(part: str, servers: Servers, paths: list[Path]) -> Iterator[Outcome
         for which in servers.each(DEBIAN, EMBEDDED):
             yield guarded(f"pgTAP on {which}", partial(pgtap_on, servers, which, paths))
     elif part == "isolation":
-        for which in servers.each(DEBIAN):
+        for which in servers.each(DEBIAN, EMBEDDED):
             yield guarded(f"isolation on {which}", partial(isolation_on, servers, which, paths))
     else:
         for which in servers.each(EMBEDDED, DEBIAN):
