@@ -88,13 +88,17 @@ class Demo:
                     self._watch(stack, connection, len(packages))
             with psycopg.connect(dsn, autocommit=True) as connection:
                 account = read_account(connection, SCHEMA, ORG)
-        problems = account.problems(len(packages)) + self._missed(account)
+        return self.judge(account, len(packages))
+
+    def judge(self, account: Account, launched: int) -> int:
+        """Show the account, and what is wrong with it; the exit code."""
+        problems = account.problems(launched) + self._missed(account)
         show_account(self.console, account, self.killing, time.monotonic() - self._started_at)
         for problem in problems:
             self.console.print(f"[bold red]✗[/] {problem}")
         if not problems:
             self.console.print(
-                f"[bold green]✓[/] {len(packages)} runs, one worker killed, nothing lost, "
+                f"[bold green]✓[/] {launched} runs, one worker killed, nothing lost, "
                 "nothing done twice: verified from the database"
             )
         return 1 if problems else 0
