@@ -125,6 +125,31 @@ def test_plpgsql_check_objects(oldest: psycopg.Connection, body: str, said: str)
     assert any(said in line for line in found), found
 
 
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("def f(x):\n    return x\n", "missing a type annotation"),
+        ("def f(x: list) -> None: ...\n", "Missing type arguments"),
+    ],
+)
+def test_mypy_is_strict(tmp_path: Path, text: str, said: str) -> None:
+    path = tmp_path / "sample.py"
+    path.write_text(text)
+    code, out = tool("mypy", "--config-file", "pyproject.toml", path)
+    assert code != 0
+    assert said in out
+
+
+def test_ruff_objects(tmp_path: Path) -> None:
+    path = tmp_path / "sample.py"
+    path.write_text('"""A sample."""\n\nimport os\n\nvalue = eval( "1" )\n')
+    code, said = tool("ruff", "check", "--config", "pyproject.toml", path)
+    assert code != 0
+    assert {"F401", "S307"} <= set(said.replace("[", " ").split())
+    code, _ = tool("ruff", "format", "--check", "--config", "pyproject.toml", path)
+    assert code != 0
+
+
 def test_plpgsql_check_without_anything_to_check_objects(oldest: psycopg.Connection) -> None:
     with oldest.transaction(force_rollback=True):
         oldest.execute("create schema samples")
