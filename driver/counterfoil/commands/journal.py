@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
-from counterfoil.calls.journal import JournalRow
+from counterfoil.calls.journal import JournalRow, RunRow
 from counterfoil.commands.common import (
     Config,
     Dsn,
@@ -141,6 +141,11 @@ def search(
     run_async(find())
 
 
+def _printable(text: str) -> str:
+    """Somebody else's text without what would move a terminal's cursor."""
+    return "".join(c if c.isprintable() or c == "\t" else "\ufffd" for c in text)
+
+
 def _print(row: JournalRow, *, as_json: bool, with_run: bool) -> None:
     if as_json:
         document = {
@@ -156,9 +161,7 @@ def _print(row: JournalRow, *, as_json: bool, with_run: bool) -> None:
         typer.echo(json.dumps(document, ensure_ascii=False))
         return
     when = row.occurred_at.astimezone() if row.occurred_at else None
-    # A line is somebody else's text: what would move a terminal's cursor is taken out.
-    line = "".join(c if c.isprintable() or c == "\t" else "\ufffd" for c in row.line or "")
-    text = Text(line, style=_STYLES.get((row.level or "").lower(), ""))
+    text = Text(_printable(row.line or ""), style=_STYLES.get((row.level or "").lower(), ""))
     for start, length in row.highlights or []:
         text.stylize("bold", start, start + length)
     lead = f"{when:%Y-%m-%d %H:%M:%S} " if when else ""
@@ -167,6 +170,63 @@ def _print(row: JournalRow, *, as_json: bool, with_run: bool) -> None:
     if row.channel != "log":
         lead += f"({row.channel}) "
     out.print(Text(lead, style="dim") + text)
+
+
+@app.command()
+@told
+def search_runs(
+    query: Annotated[
+        str, typer.Argument(help="Text in run id, play, error or result summary.")
+    ] = "",
+    org: Org = "default",
+    status: Annotated[str | None, typer.Option(help="Such as failed.")] = None,
+    play: Annotated[str | None, typer.Option(help="Only runs of this play.")] = None,
+    error: Annotated[str | None, typer.Option(help="Text in the error.")] = None,
+    since: Annotated[datetime | None, typer.Option(help="Created from this time on.")] = None,
+    until: Annotated[datetime | None, typer.Option(help="Created before this time.")] = None,
+    limit: Annotated[int, typer.Option(min=1, help="How many, latest first.")] = 50,
+    as_json: AsJson = False,
+    dsn: Dsn = None,
+    schema: Schema = None,
+    config: Config = None,
+) -> None:
+    """Search the runs of an org, the latest first."""
+
+    async def find() -> None:
+        left, cursor = limit, None
+        async with functions_of(settings_of(dsn, schema, config)) as functions:
+            while left:
+                page = await functions.search_runs(
+                    org,
+                    status,
+                    play,
+                    query,
+                    error,
+                    since=since and since.astimezone(),
+                    until=until and until.astimezone(),
+                    before=cursor,
+                    limit=min(left, PAGE),
+                )
+                for row in page[:-1]:
+                    _print_run(row, as_json=as_json)
+                left -= len(page) - 1
+                cursor = page[-1].cursor
+                if page[-1].kind != "more":
+                    return
+
+    run_async(find())
+
+
+def _print_run(row: RunRow, *, as_json: bool) -> None:
+    if as_json:
+        typer.echo(json.dumps(row.run, ensure_ascii=False))
+        return
+    when = row.created_at.astimezone() if row.created_at else None
+    run = row.run if isinstance(row.run, dict) else {}
+    failure = run.get("error")
+    message = str(failure.get("message") or "") if isinstance(failure, dict) else ""
+    parts = [f"{when:%Y-%m-%d %H:%M:%S}", row.status, run.get("playName"), row.run_id, message]
+    out.print(Text(_printable(" ".join(str(part) for part in parts if part))))
 
 
 @app.command()

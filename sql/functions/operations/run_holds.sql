@@ -15,7 +15,9 @@ security invoker
 as $function$
     select strpos(
         lower(concat_ws(
-            E'\n', (p_run).run_id, (p_run).play_name, (p_run).error::text, (p_run).result_summary::text
+            E'\n', (p_run).run_id, (p_run).play_name,
+            -- The message also as it reads: in the document its quotes and line breaks are escaped.
+            (p_run).error ->> 'message', (p_run).error::text, (p_run).result_summary::text
         ) collate "default"),
         p_text
     ) > 0

@@ -78,7 +78,9 @@ begin
                     row_number() over () as nth,
                     ((o.found).status = p_status or p_status is null)
                     and ((o.found).play_name = p_play_name or p_play_name is null)
-                    and strpos(lower((o.found).error::text), v_error) > 0
+                    and strpos(
+                        lower(concat_ws(E'\n', (o.found).error ->> 'message', (o.found).error::text) collate "default"), v_error
+                    ) > 0
                     and (v_text = '' or counterfoil.run_holds(o.found, v_text)) as matches
                 from (
                     select r as found

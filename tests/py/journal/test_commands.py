@@ -86,3 +86,14 @@ def test_an_org_keeps_things_for_a_time_of_its_own(run: str) -> None:
 def test_health_is_one_document(run: str) -> None:
     document = json.loads("\n".join(invoke("health", "--dsn", run)))
     assert document["lanes"]["lifecycle"]["pendingRuns"] == {"count": 1, "atLeast": False}
+
+
+def test_runs_are_searched_the_latest_first(run: str) -> None:
+    [line] = invoke("search-runs", "--dsn", run)
+    assert line.split(" ")[2:] == ["queued", "p", "r"]
+    [found] = invoke("search-runs", "r", "--status", "queued", "--json", "--dsn", run)
+    assert json.loads(found)["runId"] == "r"
+    assert invoke("search-runs", "--error", "x", "--dsn", run) == []
+    assert invoke("search-runs", "--play", "other", "--dsn", run) == []
+    result = CliRunner().invoke(app, ["search-runs", "--status", "done", "--dsn", run])
+    assert result.exit_code == 1
