@@ -32,7 +32,7 @@ ifneq ($(SCHEMA),)
 export COUNTERFOIL_SCHEMA := $(SCHEMA)
 endif
 
-.PHONY: help demo up down migrate status verify plan prepare-indexes
+.PHONY: help demo up down migrate status verify plan prepare-indexes roles
 .PHONY: test lint pgtap isolation pytest coverage bench docs clean packages container
 
 help: ## this list
@@ -66,6 +66,9 @@ plan: $(ENV) $(CONTAINER) ## print the SQL that `make migrate` would run (DSN, S
 
 prepare-indexes: $(ENV) $(CONTAINER) ## the CONCURRENTLY part, before a migration that needs it (DSN, SCHEMA)
 	@$(BIN)/counterfoil prepare-indexes
+
+roles: $(ENV) ## print the SQL that creates the roles, for a DBA with CREATEROLE
+	@$(BIN)/counterfoil roles
 
 # --- for developers -----------------------------------------------------------------------------
 

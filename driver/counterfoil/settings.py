@@ -16,6 +16,9 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Self
 
+import psycopg
+from psycopg.conninfo import conninfo_to_dict
+
 from counterfoil.errors import SettingsError
 
 ENVIRONMENT_PREFIX = "COUNTERFOIL_"
@@ -127,6 +130,7 @@ class Settings:
     """How long a stopping process waits for work in hand."""
 
     def __post_init__(self) -> None:
+        _check_dsn(self.dsn)
         if self.token_authority not in ("local_mint", "gateway"):
             raise SettingsError("token_authority must be local_mint or gateway")
         if self.head_priority not in ("admission_first", "oldest_ready"):
@@ -174,6 +178,17 @@ class Settings:
                     raise SettingsError(f"unknown setting {name!r} in the {source}")
                 given[name] = _convert(name, value, types_by_name[name], source)
         return cls(**typing.cast("dict[str, Any]", given))
+
+
+def _check_dsn(dsn: str) -> None:
+    try:
+        conninfo_to_dict(dsn)
+    except psycopg.ProgrammingError:
+        # What libpq says repeats a part of it, which may be a password.
+        raise SettingsError(
+            "dsn is no connection string: it takes postgresql://user@host/database "
+            "or host=… user=… dbname=…"
+        ) from None
 
 
 def _read_file(file: Path | None, environment: Mapping[str, str]) -> Mapping[str, object]:

@@ -85,8 +85,9 @@ class StatusReport:
             )
         lines += [f"  {m.version:04d}_{m.name}  pending" for m in self.pending]
         lines += [f"  {path} was edited after it was applied" for path in self.edited]
-        due = "to be installed again" if self.functions_due else "as shipped"
-        lines.append(f"  {self.functions} functions, {due}")
+        if self.version is not None:
+            due = "to be installed again" if self.functions_due else "as shipped"
+            lines.append(f"  {self.functions} functions, {due}")
         if self.missing_roles and self.may_create_roles:
             lines.append(f"  roles to be created: {', '.join(self.missing_roles)}")
         elif self.missing_roles:

@@ -83,6 +83,7 @@ def test_errors_are_told_in_a_sentence(cli: Cli, database: str, tmp_path: Path) 
     said = cli("migrate", "--dsn", "host=/nowhere dbname=x", code=1)
     assert said.startswith("error: ")
     assert "what to do:" in said
+    assert "dsn is no connection string" in cli("verify", "--dsn", "sesame", code=1)
     assert "counterfoil migrate" in cli("runs", "--dsn", database, code=1)
     assert "pool_max" in cli("runs", code=1, COUNTERFOIL_POOL_MAX="many")
     assert "unknown setting" in cli("runs", "--config", cli.write("c.toml", "x = 1"), code=1)

@@ -54,6 +54,13 @@ def test_a_bad_value_is_named(environment: dict[str, str], words: str) -> None:
         Settings.load(environment=environment)
 
 
+@pytest.mark.parametrize("dsn", ["sesame", "postgresql://u:sesame@[h/d", "password='sesame"])
+def test_a_bad_dsn_is_named_and_not_shown(dsn: str) -> None:
+    with pytest.raises(SettingsError, match="dsn is no connection string") as refused:
+        Settings.load({"dsn": dsn}, environment={})
+    assert "sesame" not in str(refused.value)
+
+
 def test_an_unknown_name_in_the_file_is_named(tmp_path: Path) -> None:
     (tmp_path / "counterfoil.toml").write_text("poort = 1\n")
     with pytest.raises(SettingsError, match=r"poort.*file"):

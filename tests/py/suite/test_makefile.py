@@ -16,6 +16,7 @@ ROOT = Path(__file__).parents[3]
 MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
 TARGETS = (
     *("help", "demo", "up", "down", "migrate", "status", "verify", "plan", "prepare-indexes"),
+    "roles",
     *("test", "lint", "pgtap", "isolation", "pytest", "coverage", "bench", "docs", "clean"),
 )
 
