@@ -41,6 +41,8 @@ class Hour:
     megabytes: dict[str, float]
     indexes: float
     runs: int
+    behind_seconds: float
+    """How far the traffic was behind its time: what is kept is then kept for shorter."""
 
     @property
     def total(self) -> float:
@@ -74,7 +76,7 @@ def day(dsn: str, *, hours: int = 24, hour_seconds: float = 6.0, runs: int = 300
                 behind = started + (hour - 1 + (part + 1) / 10) * hour_seconds - time.monotonic()
                 if behind > 0:
                     time.sleep(behind)
-            found.append(_sizes(connection))
+            found.append(_sizes(connection, max(0.0, -behind)))
         connection.execute("drop procedure public.bench_traffic")
         connection.execute(
             "update counterfoil.settings set value = null, changed_at = null, changed_by = null"
@@ -90,7 +92,7 @@ def _more(connection: psycopg.Connection) -> bool:
     return bool(row[0])
 
 
-def _sizes(connection: psycopg.Connection) -> Hour:
+def _sizes(connection: psycopg.Connection, behind_seconds: float) -> Hour:
     rows = connection.execute(
         "select n.name, pg_total_relation_size(('counterfoil.' || n.name)::regclass) / 1048576.0,"
         " pg_indexes_size(('counterfoil.' || n.name)::regclass) / 1048576.0"
@@ -103,4 +105,5 @@ def _sizes(connection: psycopg.Connection) -> Hour:
         {name: float(size) for name, size, _ in rows},
         sum(float(size) for _, _, size in rows),
         int(count[0]),
+        behind_seconds,
     )
