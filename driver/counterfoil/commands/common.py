@@ -48,6 +48,11 @@ LogLevel = Annotated[
     str, typer.Option(help="debug, info, warning or error.", envvar="COUNTERFOIL_LOG_LEVEL")
 ]
 
+_GRANT = (
+    "let the owner grant the login what it is to be: counterfoil_worker, counterfoil_dispatcher, "
+    "counterfoil_gateway, counterfoil_operator or counterfoil_reader"
+)
+
 out = Console(highlight=False, soft_wrap=True)
 """Standard output: what was asked for."""
 err = Console(stderr=True, highlight=False, soft_wrap=True)
@@ -92,17 +97,17 @@ def told(function: Callable[P, R]) -> Callable[P, R]:
             for label, text in (("detail", error.reason), ("what to do", error.hint)):
                 if text:
                     err.print(f"  {label}: {_plain(text)}", markup=True)
-        except (
-            CliError,
-            EmbeddedServerError,
-            MigrationError,
-            RowsError,
-            SettingsError,
-            psycopg.OperationalError,
-        ) as error:
+        except psycopg.Error as error:
+            err.print(f"[red]error:[/] {_plain(_said(error))}", markup=True)
+            if _said(error).startswith("permission denied for"):
+                err.print(f"  what to do: {_GRANT}", markup=False)
+        except (CliError, EmbeddedServerError, MigrationError, RowsError, SettingsError) as error:
             err.print(f"[red]error:[/] {_plain(str(error).strip())}", markup=True)
         except BrokenPipeError:
             sys.stderr.close()
+        except OSError as error:
+            about = f"{error.filename}: {error.strerror}" if error.filename else str(error)
+            err.print(f"[red]error:[/] {_plain(about)}", markup=True)
         raise typer.Exit(1)
 
     return command
@@ -116,6 +121,11 @@ def print_whole(table: Table) -> None:
 
 def _plain(text: str) -> str:
     return text.replace("[", "\\[")
+
+
+def _said(error: psycopg.Error) -> str:
+    """What the server says, without the statement; or why there was no server to say it."""
+    return error.diag.message_primary or str(error).strip()
 
 
 def run_async(coroutine: Coroutine[Any, Any, R]) -> R:
