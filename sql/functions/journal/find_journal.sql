@@ -27,6 +27,8 @@ begin
         select j.*
         from counterfoil.run_journal as j
         where j.org_id = p_org_id and j.terms @> p_terms
+            -- Asked for already; but where there are no statistics, one condition looks no better than an index of the org.
+            and j.terms @> p_terms[1 : 1]
         limit p_limit;
     else
         -- Two conditions and not one: the index then leaps from each to the next place that the other allows.
