@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import secrets
 import subprocess
 import sys
 from pathlib import Path
@@ -96,6 +97,26 @@ def test_errors_are_told_in_a_sentence(cli: Cli, database: str, tmp_path: Path) 
     )
     assert "'loud' is none of debug" in cli("dispatch", "--log-level", "loud", code=1)
     cli("nonsense", code=2)
+
+
+def test_a_login_without_a_role_is_told_which_there_are(cli: Cli) -> None:
+    login = f"nobody_{secrets.token_hex(4)}"
+    with psycopg.connect(cli.environment["COUNTERFOIL_DSN"], autocommit=True) as connection:
+        connection.execute(f"create role {login} login".encode())
+        try:
+            for command in (("runs",), ("worker", "counterfoil.demonstration.play")):
+                said = cli(*command, code=1, PGOPTIONS=f"-c role={login}")
+                assert said.startswith("error: permission denied for schema counterfoil\n")
+                assert "counterfoil_worker" in said
+                assert "LINE 1" not in said
+        finally:
+            connection.execute(f"drop role {login}".encode())
+
+
+def test_a_folder_that_cannot_be_made_is_named(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / ".counterfoil").write_text("not a folder")
+    del cli.environment["COUNTERFOIL_DSN"]
+    assert str(tmp_path / ".counterfoil") in cli("runs", code=1)
 
 
 def test_rows_are_launched_once_listed_and_cancelled(cli: Cli) -> None:
