@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from counterfoil.database import Executor
-from counterfoil.json_text import JsonValue, encode
+from counterfoil.json_text import JsonValue, clean_log_line, encode
 
 MATERIALISE_TIMEOUT_MS = 60_000
 """Statement timeout of a materialisation; the lease it runs under is longer."""
@@ -243,7 +243,7 @@ class JournalFunctions:
             " p_order => %(p_order)s::text) as s",
             {
                 "p_org_id": org_id,
-                "p_query": query,
+                "p_query": _findable(query),
                 "p_run_id": run_id,
                 "p_channel": channel,
                 "p_before": None if before is None else encode(before, "p_before"),
@@ -283,8 +283,8 @@ class JournalFunctions:
                 "p_org_id": org_id,
                 "p_status": status,
                 "p_play_name": play_name,
-                "p_query": query,
-                "p_error": error,
+                "p_query": _findable(query),
+                "p_error": _findable(error),
                 "p_since": since,
                 "p_until": until,
                 "p_before": None if before is None else encode(before, "p_before"),
@@ -301,3 +301,8 @@ class JournalFunctions:
         )
         value: dict[str, JsonValue] = found[0].value
         return value
+
+
+def _findable(text: str | None) -> str | None:
+    """What stands in the journal where a line held this text: any text can be looked for."""
+    return None if text is None else clean_log_line(text)

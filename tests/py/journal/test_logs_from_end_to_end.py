@@ -152,3 +152,20 @@ async def test_maintenance_by_several_at_once_takes_each_thing_once(scene: Scene
             break
     assert removed == 1000
     assert await scene.rows("select 1 from counterfoil.run_journal") == []
+
+
+async def test_no_text_is_an_error_to_look_for(scene: Scene) -> None:
+    attempt = await scene.start()
+    outgoing = Outgoing(attempt.attempt, attempt.lease_id, with_line_ids=False)
+    outgoing.add_log("half a \ud800 surrogate and a nul\0byte", {})
+    await scene.functions.append_facts(ORG, "run", outgoing.take())
+    async with scene.dispatching():
+        await scene.all_delivered()
+    for query in ("\ud800", "nul\0byte", "l\0b"):
+        page = await scene.functions.search_journal(ORG, query, mode="substring")
+        assert [row.kind for row in page] == ["entry", "end"], query
+    for query in ("\0", "\udfff" * 1000, "x\0" * 1000):
+        page = await scene.functions.search_journal(ORG, query + "?")
+        assert [row.kind for row in page] == ["end"]
+    assert [row.kind for row in await scene.functions.search_runs(ORG, query="\0")] == ["end"]
+    assert [row.kind for row in await scene.functions.search_runs(ORG, error="\ud800")] == ["end"]
