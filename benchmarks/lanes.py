@@ -27,20 +27,20 @@ def load_search_facts(dsn: str, facts: int) -> None:
         connection.execute(
             "insert into counterfoil.outbox (org_id, run_id, seq, event_id, event_type, lane,"
             " deferred, payload, delivery_key, created_at)"
-            " select r.org_id, r.run_id, r.fact_seq + n, r.run_id || '-s' || n, 'runner.logs',"
+            " select r.org_id, r.run_id, r.last_seq + n, r.run_id || '-s' || n, 'runner.logs',"
             " 'search', true, jsonb_build_object('searchOnly', true, 'deferredProjection', true,"
             " 'lines', jsonb_build_array('row ' || n || ' of the sheet')), gen_random_uuid(), now()"
-            " from counterfoil.runs as r cross join generate_series(1, %s) as n",
+            " from counterfoil.fact_counters as r cross join generate_series(1, %s) as n",
             (each,),
         )
         connection.execute("drop table if exists public.bench_lanes")
         connection.execute(
-            "create table public.bench_lanes as select r.org_id, r.run_id, r.fact_seq + 1 as first,"
-            " r.fact_seq + %s as last from counterfoil.runs as r",
+            "create table public.bench_lanes as select r.org_id, r.run_id, r.last_seq + 1 as first,"
+            " r.last_seq + %s as last from counterfoil.fact_counters as r",
             (each,),
         )
         connection.execute(
-            "update counterfoil.runs set fact_seq = fact_seq + %s, fact_count = fact_count + %s",
+            "update counterfoil.fact_counters set last_seq = last_seq + %s, facts = facts + %s",
             (each, each),
         )
         connection.execute("vacuum analyze")

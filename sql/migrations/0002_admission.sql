@@ -87,8 +87,6 @@ create table counterfoil.runs (
     attempt integer not null default 0,
     started_at timestamptz,
     ended_at timestamptz,
-    fact_seq bigint not null default 0,
-    fact_count bigint not null default 0,
     terminal_event_id text collate "C",
     wait_kind text collate "C",
     wait_id text collate "C",
@@ -130,7 +128,6 @@ create table counterfoil.runs (
         wait_kind is not null or (wait_reason is null and wait_event is null and wake_at is null)
     ),
     constraint runs_public_wait_has_id check ((wait_kind is not distinct from 'public') = (wait_id is not null)),
-    constraint runs_seq_has_no_gap check (fact_seq = fact_count),
     constraint runs_cancel_has_time check (
         cancel_requested_at is not null or (cancel_reason is null and cancel_deadline_at is null)
     )
@@ -172,8 +169,6 @@ comment on column counterfoil.runs.max_attempts is 'How many attempts the run ma
 comment on column counterfoil.runs.attempt is 'Number of the latest attempt; 0 before the first claim.';
 comment on column counterfoil.runs.started_at is 'Database time of the first claim.';
 comment on column counterfoil.runs.ended_at is 'Database time of the terminal fact.';
-comment on column counterfoil.runs.fact_seq is 'Position of the run''s latest fact; taken under the row lock.';
-comment on column counterfoil.runs.fact_count is 'Number of facts written. Unique positions whose highest equals their number leave no gap.';
 comment on column counterfoil.runs.terminal_event_id is 'Event id of the terminal fact; null while the run has not ended.';
 comment on column counterfoil.runs.wait_kind is 'Why a waiting run waits: public (a wait the play asked for), retry (between attempts) or detached_runner.';
 comment on column counterfoil.runs.wait_id is 'Which of run_waits the run is in; null when it is in no public wait.';

@@ -15,7 +15,9 @@ security invoker
 set search_path = pg_catalog, pg_temp
 as $function$
 begin
-    if p_value is null or p_value = '' then
+    if counterfoil.is_id(p_value) then
+        return;
+    elsif p_value is null or p_value = '' then
         perform counterfoil.raise_invalid_argument(
             format('%s is missing.', p_where), p_where, 'Give an id of 1 to 200 characters.'
         );
@@ -24,7 +26,7 @@ begin
             format('%s has %s characters; an id may have 200.', p_where, length(p_value)),
             p_where, 'Give an id of 1 to 200 characters.'
         );
-    elsif p_value ~ '[[:cntrl:]]' then
+    else
         perform counterfoil.raise_invalid_argument(
             format('%s holds a control character.', p_where), p_where, 'Give an id without control characters.'
         );

@@ -3,7 +3,7 @@
 -- Promises: writes the given facts of one org's runs in the order given, numbers them from each run's counter,
 --           and puts each run's lanes up for delivery. The facts must be new: callers look for repeats first.
 -- Locks:    the caller holds the lock of every run named (at least for no key update); then lanes, upserted.
--- Raises:   nothing of its own; unique_violation when a caller did not look.
+-- Raises:   RL003 when another run's fact took an event id since the caller looked (unique_violation among many).
 -- Since:    1
 
 create or replace function counterfoil.write_facts(
@@ -33,12 +33,33 @@ declare
     v_seqs bigint[];
     v_filled text[];
 begin
+    if cardinality(p_event_ids) = 1 then
+        ordinal := 1;
+        seq := counterfoil.write_fact(
+            p_org_id, p_run_ids[1], p_event_ids[1], p_event_types[1], p_payloads[1], p_now
+        );
+        if seq is null then
+            -- Written since the caller looked, by another run.
+            perform counterfoil.raise_identity_conflict(
+                'This event id belongs to a fact of another run.', 'p_run_id', 'Give a new fact an id of its own.'
+            );
+        end if;
+        return next;
+        return;
+    end if;
+
+    -- Launches bring their runs' first facts.
+    insert into counterfoil.fact_counters (org_id, run_id, last_seq, facts)
+    select p_org_id, g.run_id, 0, 0
+    from unnest(p_run_ids, p_event_types) as g (run_id, event_type)
+    where g.event_type = 'run.created';
+
     with numbered as materialized (
         select
             g.ordinal,
             g.run_id,
             r.row_at,
-            r.fact_seq + row_number() over (partition by g.run_id order by g.ordinal) as seq,
+            r.last_seq + row_number() over (partition by g.run_id order by g.ordinal) as seq,
             g.event_id,
             g.event_type,
             g.payload,
@@ -49,8 +70,8 @@ begin
             with ordinality as g (run_id, event_id, event_type, payload, ordinal)
         -- By key, run by run, whatever the planner makes of the tables' sizes.
         cross join lateral (
-            select h.fact_seq, h.ctid as row_at
-            from counterfoil.runs as h
+            select h.last_seq, h.ctid as row_at
+            from counterfoil.fact_counters as h
             where h.org_id = p_org_id and h.run_id = g.run_id
             limit 1
         ) as r
@@ -68,8 +89,8 @@ begin
     ),
 
     counted as (
-        update counterfoil.runs as r
-        set fact_seq = w.last_seq, fact_count = r.fact_count + w.facts
+        update counterfoil.fact_counters as r
+        set last_seq = w.last_seq, facts = r.facts + w.facts
         from (
             select n.row_at, max(n.seq) as last_seq, count(*) as facts
             from numbered as n

@@ -9,7 +9,7 @@
 create or replace function counterfoil.receipt_key(p_run_id text, p_terminal_key text, p_all_keys text)
 returns text
 language sql
-immutable
+stable
 parallel safe
 called on null input
 security invoker

@@ -46,12 +46,17 @@ set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_generic_plan
 set enable_seqscan = off
 set enable_bitmapscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+set enable_material = off
+set jit = off
 as $function$
 begin
     return query
     with held as materialized (
         select
             g.ordinality,
+            l.ctid as row_at,
             l.org_id,
             l.run_id,
             l.head_seq,
@@ -67,79 +72,68 @@ begin
             and (l.lease_expires_at is null or l.lease_expires_at <= p_now)
     ),
 
-    taken as materialized (
-        select h.ordinality, h.org_id, h.run_id, h.is_frozen, f.*
+    -- How far each prefix may reach, from types and positions alone.
+    bounded as (
+        select
+            h.ordinality, h.row_at, h.org_id, h.run_id, h.head_seq, h.is_frozen, h.receipt_key,
+            case
+                -- A frozen receipt goes whole or not at all.
+                when h.is_frozen then case when f.failing_seq is null then h.end_seq end
+                else least(
+                    case when f.alone_seq = f.first_seq then f.first_seq else f.alone_seq - 1 end,
+                    f.failing_seq - 1,
+                    case when not (h.combines and f.ingress_seq = f.first_seq) then f.terminal_seq end,
+                    f.end_seq
+                )
+            end as end_seq
         from held as h
         cross join lateral (
             select
-                s.seq,
-                s.event_id,
-                s.event_type,
-                s.delivery_key,
-                s.deferred,
-                s.payload,
-                s.created_at,
-                s.n,
-                max(s.seq) over () as through_seq,
-                coalesce(h.receipt_key, first_value(case when s.n = 1 then counterfoil.receipt_key(
-                    h.run_id, s.terminal_key, s.all_keys
-                ) end) over (order by s.n)) as receipt_key
-            from (
-                select
-                    e.*,
-                    max(e.delivery_key::text) filter (where e.kind = 'terminal') over () as terminal_key,
-                    string_agg(e.delivery_key::text, e'\n') over (
-                        order by e.n rows between unbounded preceding and unbounded following
-                    ) as all_keys
-                from (
+                min(o.seq) as first_seq,
+                max(o.seq) as end_seq,
+                min(o.seq) filter (where o.kind = 'start' or (o.kind = 'ingress' and not h.combines)) as alone_seq,
+                min(o.seq) filter (where o.kind = 'ingress') as ingress_seq,
+                min(o.seq) filter (where o.kind = 'terminal') as terminal_seq,
+                min(o.seq) filter (where h.has_failures and exists (
                     select
-                        m.*,
-                        min(m.n) filter (where m.stops_before) over () as stop_before,
-                        min(m.n) filter (where m.stops_after) over () as stop_after
-                    from (
-                        select
-                            k.*,
-                            (h.has_failures and exists (
-                                select
-                                from counterfoil.fact_failures as x
-                                where
-                                    x.org_id = h.org_id and x.run_id = h.run_id and x.seq = k.seq
-                                    and (x.state <> 'retrying' or x.next_attempt_at > p_now)
-                            ))
-                            or (not h.is_frozen and k.n > 1 and k.stands_alone) as stops_before,
-                            not h.is_frozen and (
-                                (k.n = 1 and k.stands_alone)
-                                or (k.kind = 'terminal' and not (h.combines and k.head_type = 'run.events'))
-                            ) as stops_after
-                        from (
-                            select
-                                o.*,
-                                counterfoil.event_kind(o.event_type) as kind,
-                                counterfoil.event_kind(o.event_type) = 'start'
-                                or (counterfoil.event_kind(o.event_type) = 'ingress' and not h.combines) as stands_alone,
-                                row_number() over (order by o.seq) as n,
-                                first_value(o.event_type) over (order by o.seq) as head_type
-                            from (
-                                select
-                                    b.seq, b.event_id, b.event_type, b.delivery_key, b.deferred, b.payload, b.created_at
-                                from counterfoil.outbox as b
-                                where
-                                    b.org_id = h.org_id and b.run_id = h.run_id and b.lane = p_lane
-                                    and b.seq between h.head_seq and h.end_seq
-                                order by b.seq
-                                limit case when h.is_frozen then null else p_limit end
-                            ) as o
-                        ) as k
-                    ) as m
-                ) as e
+                    from counterfoil.fact_failures as x
+                    where
+                        x.org_id = h.org_id and x.run_id = h.run_id and x.seq = o.seq
+                        and (x.state <> 'retrying' or x.next_attempt_at > p_now)
+                )) as failing_seq
+            from (
+                select b.seq, counterfoil.event_kind(b.event_type) as kind
+                from counterfoil.outbox as b
                 where
-                    -- A frozen receipt goes whole or not at all.
-                    case
-                        when h.is_frozen then e.stop_before is null
-                        else e.n < coalesce(e.stop_before, e.n + 1) and e.n <= coalesce(e.stop_after, e.n)
-                    end
-            ) as s
+                    b.org_id = h.org_id and b.run_id = h.run_id and b.lane = p_lane
+                    and b.seq between h.head_seq and h.end_seq
+                order by b.seq
+                limit case when h.is_frozen then null else p_limit end
+            ) as o
         ) as f
+    ),
+
+    taken as materialized (
+        select
+            b.ordinality, b.row_at, b.org_id, b.run_id, b.is_frozen, k.first_seq, k.through_seq,
+            coalesce(b.receipt_key, counterfoil.receipt_key(b.run_id, k.terminal_key, k.all_keys)) as receipt_key
+        from bounded as b
+        cross join lateral (
+            select
+                min(o.seq) as first_seq,
+                max(o.seq) as through_seq,
+                max(o.delivery_key::text) filter (where counterfoil.event_kind(o.event_type) = 'terminal') as terminal_key,
+                string_agg(o.delivery_key::text, e'\n') as all_keys
+            from (
+                select f.seq, f.event_type, f.delivery_key
+                from counterfoil.outbox as f
+                where
+                    f.org_id = b.org_id and f.run_id = b.run_id and f.lane = p_lane
+                    and f.seq between b.head_seq and b.end_seq
+                order by f.seq
+            ) as o
+        ) as k
+        where k.through_seq is not null
     ),
 
     leased as (
@@ -150,33 +144,38 @@ begin
             lease_generation = l.lease_generation + 1,
             lease_through_seq = t.through_seq
         from taken as t
-        where t.n = 1 and l.org_id = t.org_id and l.run_id = t.run_id and l.lane = p_lane
+        -- By place, which the caller's lock keeps.
+        where l.ctid = t.row_at
     )
 
     select
         t.org_id,
         t.run_id,
         p_lane,
-        t.seq,
-        t.event_id,
-        t.event_type,
-        t.delivery_key,
-        t.deferred,
-        t.payload,
-        case when not t.deferred then counterfoil.project_events(
-            t.event_type, t.event_id, t.run_id, t.seq, t.created_at, t.payload
+        o.seq,
+        o.event_id,
+        o.event_type,
+        o.delivery_key,
+        o.deferred,
+        o.payload,
+        case when not o.deferred then counterfoil.project_events(
+            o.event_type, o.event_id, t.run_id, o.seq, o.created_at, o.payload
         ) end,
-        t.created_at,
+        o.created_at,
         p_lease_expires_at,
         t.is_frozen,
         t.receipt_key,
-        case when t.n = 1 and p_lane = 'lifecycle' then (
+        case when o.seq = t.first_seq and p_lane = 'lifecycle' then (
             select a.dispatch_authority
             from counterfoil.launches as a
             where a.org_id = t.org_id and a.run_id = t.run_id
         ) end
     from taken as t
-    order by t.ordinality, t.n;
+    inner join counterfoil.outbox as o
+        on
+            o.org_id = t.org_id and o.run_id = t.run_id and o.lane = p_lane
+            and o.seq between t.first_seq and t.through_seq
+    order by t.ordinality, o.seq;
 end
 $function$;
 

@@ -45,17 +45,8 @@ begin
     end if;
     v_now := clock_timestamp();
 
-    if p_attempt is not null and not exists (
-        select
-        from counterfoil.attempts as a
-        where
-            a.org_id = p_org_id and a.run_id = p_run_id and a.attempt = p_attempt and a.attempt = v_run.attempt
-            and a.status = 'running' and a.lease_id = p_lease_id and a.lease_expires_at > v_now
-    ) then
-        perform counterfoil.raise_lease_lost(
-            'The attempt''s lease is not current.', 'attempt_lease_not_current',
-            'Stop this attempt; another one has taken over or will.'
-        );
+    if p_attempt is not null then
+        perform counterfoil.prove_attempt_lease(p_org_id, p_run_id, p_attempt, p_lease_id, v_run.attempt, v_now);
     end if;
 
     -- The first of each id in this call is compared with what is stored, the others with the first.
@@ -116,11 +107,11 @@ begin
         select f.index, f.reason
         into v_index, v_reason
         from (
-            select u.ordinality - 1 as index, case
-                when counterfoil.event_kind(u.event_type) in ('start', 'terminal') then 'written_by_the_run'
-                when v_run.started_at is null then 'run_not_started'
-                when v_run.terminal_event_id is not null and counterfoil.event_kind(u.event_type) <> 'carrier' then 'run_ended'
-            end as reason
+            select
+                u.ordinality - 1 as index,
+                counterfoil.fact_refusal(
+                    u.event_type, v_run.started_at is not null, v_run.terminal_event_id is not null
+                ) as reason
             from unnest(p_event_types) with ordinality as u (event_type, ordinality)
             where u.ordinality = any(v_fresh)
         ) as f

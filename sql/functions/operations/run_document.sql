@@ -37,7 +37,11 @@ as $function$
         'wakeAt', counterfoil.iso_time((p_run).wake_at),
         'cancelRequestedAt', counterfoil.iso_time((p_run).cancel_requested_at),
         'cancelReason', (p_run).cancel_reason,
-        'facts', (p_run).fact_count,
+        'facts', coalesce((
+            select c.facts
+            from counterfoil.fact_counters as c
+            where c.org_id = (p_run).org_id and c.run_id = (p_run).run_id
+        ), 0),
         'resultSummary', (p_run).result_summary,
         'error', (p_run).error
     )

@@ -32,7 +32,12 @@ select is(
     array['ready', '3', 'default'], 'the run is in the queue'
 );
 select is(
-    (select array[r.max_attempts, r.fact_seq, r.attempt] from counterfoil.runs as r), array[3, 1, 0]::bigint[],
+    (
+        select array[r.max_attempts, c.last_seq, r.attempt]
+        from counterfoil.runs as r
+        inner join counterfoil.fact_counters as c using (org_id, run_id)
+    ),
+    array[3, 1, 0]::bigint[],
     'it has the default number of attempts and one fact'
 );
 

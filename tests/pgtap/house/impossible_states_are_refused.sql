@@ -42,6 +42,7 @@ insert into counterfoil.run_signals (org_id, run_id, signal_id, event_name, rece
 values ('acme', 'w', 's', 'go', now());
 insert into counterfoil.run_waits (org_id, run_id, wait_id, event_name, began_at, signal_id, ended_at, outcome)
 values ('acme', 'w', 'w1', 'go', now(), null, null, null), ('acme', 'w', 'w0', 'go', now(), 's', now(), 'resumed');
+insert into counterfoil.fact_counters (org_id, run_id, last_seq, facts) values ('acme', 'd', 4, 4);
 insert into counterfoil.outbox (org_id, run_id, seq, event_id, event_type, lane, deferred, payload, delivery_key, created_at)
 values
 ('acme', 'd', 1, 'd1', 'run.created', 'lifecycle', false, '{}', gen_random_uuid(), now()),
@@ -98,7 +99,6 @@ from (
     ('runs', 'runs_waiting_has_start', $$waiting_since = null where run_id = 'w'$$),
     ('runs', 'runs_wait_details_need_wait', $$wake_at = now() where run_id = 'r'$$),
     ('runs', 'runs_public_wait_has_id', $$wait_id = null where run_id = 'w'$$),
-    ('runs', 'runs_seq_has_no_gap', $$fact_seq = 5, fact_count = 4 where run_id = 'r'$$),
     ('runs', 'runs_cancel_has_time', $$cancel_reason = 'x' where run_id = 'r'$$),
     ('run_queue', 'run_queue_state_is_known', $$state = 'gone'$$),
     ('run_queue', 'run_queue_slotless_needs_key', $$state = 'held', slotless = true$$),
@@ -121,6 +121,7 @@ from (
     ('run_waits', 'run_waits_resumed_by_signal', $$signal_id = null where wait_id = 'w0'$$),
     ('run_waits', 'run_waits_timed_out_had_time', $$outcome = 'timed_out', signal_id = null where wait_id = 'w0'$$),
     ('run_waits', 'run_waits_one_per_signal_idx', $$signal_id = 's', ended_at = now(), outcome = 'resumed'$$),
+    ('fact_counters', 'fact_counters_no_gap', $$last_seq = 5$$),
     ('outbox', 'outbox_pkey', $$seq = 4 where seq = 3$$),
     ('outbox', 'outbox_event_id_key', $$event_id = 'd4' where seq = 3$$),
     ('outbox', 'outbox_seq_is_positive', $$seq = 0 where seq = 3$$),
@@ -215,7 +216,7 @@ select results_eq(
     ) as r
     where r.relation in (
         'counterfoil.runs'::regclass, 'counterfoil.run_queue'::regclass, 'counterfoil.attempts'::regclass,
-        'counterfoil.run_waits'::regclass, 'counterfoil.outbox'::regclass, 'counterfoil.lanes'::regclass,
+        'counterfoil.run_waits'::regclass, 'counterfoil.fact_counters'::regclass, 'counterfoil.outbox'::regclass, 'counterfoil.lanes'::regclass,
         'counterfoil.fact_failures'::regclass, 'counterfoil.deliveries'::regclass, 'counterfoil.ledgers'::regclass,
         'counterfoil.ledger_appends'::regclass, 'counterfoil.ledger_events'::regclass,
         'counterfoil.step_receipts'::regclass
