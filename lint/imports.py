@@ -29,6 +29,7 @@ LAYERS: Layers = (
     {
         "wakeups": ("wakeups",),
         "launching": ("launching",),
+        "cron": ("cron",),
         "receiver": ("addresses", "append", "authority", "tokens", "upstream"),
     },
     {

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from counterfoil.commands import journal, runs, schema, services
+from counterfoil.commands import dead_letters, journal, runs, schedules, schema, services
 from counterfoil.commands.common import Config, Dsn, err, out, settings_of, told
 from counterfoil.demo import run_demo
 from counterfoil.stack import StackError
@@ -23,6 +23,8 @@ app.add_typer(schema.app)
 app.add_typer(services.app)
 app.add_typer(runs.app)
 app.add_typer(journal.app)
+app.add_typer(dead_letters.app)
+app.add_typer(schedules.app, name="schedule")
 
 
 def _show_version(wanted: bool) -> None:

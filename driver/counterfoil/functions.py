@@ -34,6 +34,13 @@ from counterfoil.calls.runs import (
     RunOutcome,
     Suspension,
 )
+from counterfoil.calls.schedules import (
+    Firing,
+    ScheduleCreated,
+    ScheduleEntry,
+    ScheduleFunctions,
+    ScheduleState,
+)
 from counterfoil.database import Executor
 
 __all__ = [
@@ -45,6 +52,7 @@ __all__ = [
     "ClaimedAttempt",
     "ClaimedFact",
     "DeliveryDue",
+    "Firing",
     "Functions",
     "Heartbeat",
     "HttpAnswer",
@@ -58,6 +66,9 @@ __all__ = [
     "Renewal",
     "RenewedLane",
     "RunOutcome",
+    "ScheduleCreated",
+    "ScheduleEntry",
+    "ScheduleState",
     "SettledFact",
     "Suspension",
 ]
@@ -65,6 +76,7 @@ __all__ = [
 
 class Functions(
     RunFunctions,
+    ScheduleFunctions,
     DetachedFunctions,
     FactFunctions,
     ClaimFunctions,

@@ -21,6 +21,8 @@ log = logging.getLogger(__name__)
 
 REGISTRATION_SECONDS = 60
 """How long one registration as a sleeper lasts."""
+KEPT_SECONDS = 40
+"""How long a registration lasts at least after `look_for_work` was called with it."""
 _RECONNECT_SECONDS = 5.0
 
 
@@ -70,11 +72,25 @@ class Wakeups:
             except psycopg.Error as error:
                 log.warning("cannot deregister", extra={"error": type(error).__name__})
 
-    async def sleep(self, seconds: float) -> None:
-        """Sleep until woken, at most that long."""
-        with contextlib.suppress(TimeoutError):
+    @property
+    def listener(self) -> str | None:
+        """The name it is registered under; None while it is not."""
+        return self._listener if self._asleep_until else None
+
+    def kept(self) -> None:
+        """Say that the database has kept the registration from running out."""
+        if self._asleep_until:
+            self._asleep_until = max(self._asleep_until, time.monotonic() + KEPT_SECONDS)
+
+    async def sleep(self, seconds: float) -> bool:
+        """Sleep until woken, at most that long; True when woken."""
+        try:
             await asyncio.wait_for(self._wake.wait(), seconds)
-        self._wake.clear()
+        except TimeoutError:
+            return False
+        finally:
+            self._wake.clear()
+        return True
 
     async def close(self) -> None:
         """Stop listening."""

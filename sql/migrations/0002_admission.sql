@@ -1,4 +1,4 @@
--- Admission: who may launch how much, the runs, and the queue of runs that can be claimed.
+-- Admission: who may launch how much, the runs, the queue of runs that can be claimed, and schedules.
 
 create table counterfoil.admission_limits (
     org_id text collate "C" not null,
@@ -248,3 +248,83 @@ comment on column counterfoil.run_queue.ready_at is
 'Since when or from when the run can be claimed: availability, end of a backoff, or wake time. Its age among equals.';
 comment on column counterfoil.run_queue.queued_at is 'When the run was admitted: its age among those that wait for a slot.';
 comment on column counterfoil.run_queue.concurrency_key is 'Copy of the run''s concurrency key.';
+
+create table counterfoil.schedules (
+    org_id text collate "C" not null,
+    name text collate "C" not null,
+    schedule_id uuid not null,
+    cron text not null,
+    minutes smallint[] not null,
+    hours smallint[] not null,
+    days smallint[] not null,
+    last_day boolean not null,
+    last_working_day boolean not null,
+    months smallint[] not null,
+    weekdays smallint[] not null,
+    nth_weekdays smallint[] not null,
+    day_and_weekday boolean not null,
+    every_real_hour boolean not null,
+    time_zone text not null,
+    launch jsonb not null,
+    overlap text collate "C" not null,
+    catch_up text collate "C" not null,
+    catch_up_seconds integer,
+    created_at timestamptz not null,
+    paused_at timestamptz,
+    next_fire_at timestamptz,
+    look_at timestamptz,
+    buffered_at timestamptz,
+    last_fire_at timestamptz,
+    last_run_id text collate "C",
+    last_outcome text collate "C",
+    last_error text,
+    constraint schedules_pkey primary key (org_id, name),
+    constraint schedules_ids_have_length check (length(org_id) between 1 and 200 and length(name) between 1 and 100),
+    constraint schedules_launch_is_object check (jsonb_typeof(launch) = 'object'),
+    constraint schedules_overlap_is_known check (overlap in ('allow', 'skip', 'buffer')),
+    constraint schedules_catch_up_is_known check (catch_up in ('none', 'one', 'all')),
+    constraint schedules_catch_up_is_bounded check (catch_up_seconds > 0 or (catch_up_seconds is null and catch_up = 'one')),
+    constraint schedules_paused_looks_at_nothing check (paused_at is null or look_at is null),
+    constraint schedules_only_buffers_hold_back check (buffered_at is null or overlap = 'buffer'),
+    constraint schedules_outcome_is_known check (
+        last_outcome in ('admitted', 'replayed', 'skipped', 'buffered', 'missed', 'refused')
+    )
+) with (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 500);
+
+create index schedules_look_idx on counterfoil.schedules (look_at) where look_at is not null;
+
+comment on table counterfoil.schedules is
+'Launches that recur by cron. Its row lock decides who fires; the cron expression was parsed when the schedule was created, and these columns say what fires when.';
+comment on column counterfoil.schedules.org_id is 'Tenant.';
+comment on column counterfoil.schedules.name is 'Name of the schedule within the org; part of the run ids it launches.';
+comment on column counterfoil.schedules.schedule_id is 'Random identity, so that a schedule made anew under an old name is told from it.';
+comment on column counterfoil.schedules.cron is 'Cron expression as it was given, for people.';
+comment on column counterfoil.schedules.minutes is 'Minutes of the hour at which it fires, 0 to 59.';
+comment on column counterfoil.schedules.hours is 'Hours of the day at which it fires, 0 to 23.';
+comment on column counterfoil.schedules.days is 'Days of the month on which it fires, 1 to 31.';
+comment on column counterfoil.schedules.last_day is 'Whether it fires on the last day of the month.';
+comment on column counterfoil.schedules.last_working_day is 'Whether it fires on the last day of the month that is none of Saturday and Sunday.';
+comment on column counterfoil.schedules.months is 'Months in which it fires, 1 to 12.';
+comment on column counterfoil.schedules.weekdays is 'Weekdays on which it fires, 0 (Sunday) to 6.';
+comment on column counterfoil.schedules.nth_weekdays is
+'Weekdays of the month on which it fires: ten times the weekday plus 1 to 5 for the first to fifth of the month, 9 for the last.';
+comment on column counterfoil.schedules.day_and_weekday is
+'Whether a day must fit both days and weekdays; else one is enough. As in cron, both where one of the two begins with a star.';
+comment on column counterfoil.schedules.every_real_hour is
+'Whether minutes or hours begin with a star: then it fires whenever the clock shows a fitting time, else once for each fitting time of the calendar. They differ where the clock is changed.';
+comment on column counterfoil.schedules.time_zone is 'Time zone in which the fields are meant, such as Europe/Berlin.';
+comment on column counterfoil.schedules.launch is 'Template of the launches: a launch document without orgId and runId.';
+comment on column counterfoil.schedules.overlap is 'What happens while the run before has not ended: allow, skip, or buffer (one firing waits for the end).';
+comment on column counterfoil.schedules.catch_up is 'What happens to firings that nobody was there for: none, one (the latest) or all.';
+comment on column counterfoil.schedules.catch_up_seconds is 'How late a firing may be; one that is later is left out. Null means however late.';
+comment on column counterfoil.schedules.created_at is 'Database time of the creation.';
+comment on column counterfoil.schedules.paused_at is 'Database time since when it does not fire; null while it does.';
+comment on column counterfoil.schedules.next_fire_at is 'Time of the next firing; null when there is none.';
+comment on column counterfoil.schedules.look_at is
+'When a worker has to look at it: the next firing, the end of a limit''s retry-after, or soon while a firing is held back. Null for never.';
+comment on column counterfoil.schedules.buffered_at is 'Time of the one firing that waits for the end of the run before.';
+comment on column counterfoil.schedules.last_fire_at is 'Time of the latest firing that launched a run.';
+comment on column counterfoil.schedules.last_run_id is 'Run that it launched.';
+comment on column counterfoil.schedules.last_outcome is
+'What became of the latest firing: admitted, replayed, skipped or buffered (overlap), missed (catch-up) or refused (see last_error).';
+comment on column counterfoil.schedules.last_error is 'Why the latest firing was refused.';

@@ -300,6 +300,30 @@ class RunFunctions:
             {"p_limit": limit, "p_release_lane": release_lane},
         )
 
+    async def look_for_work(
+        self,
+        worker: str,
+        plays: Sequence[str],
+        release_lane: str,
+        limit: int,
+        listener: str | None = None,
+    ) -> datetime | None:
+        """When there will be something to do; recovers runs and fires schedules on the way."""
+        found = await self._executor.rows(
+            DueAt,
+            "select l.due_at from {schema}.look_for_work(p_worker => %(p_worker)s::text,"
+            " p_plays => %(p_plays)s::text[], p_release_lane => %(p_release_lane)s::text,"
+            " p_limit => %(p_limit)s::integer, p_listener => %(p_listener)s::text) as l (due_at)",
+            {
+                "p_worker": worker,
+                "p_plays": list(plays),
+                "p_release_lane": release_lane,
+                "p_limit": limit,
+                "p_listener": listener,
+            },
+        )
+        return found[0].due_at
+
     async def next_attempt_due_at(self, plays: Sequence[str], release_lane: str) -> datetime | None:
         """When an attempt of these plays is next claimable; None when none is known."""
         found = await self._executor.rows(

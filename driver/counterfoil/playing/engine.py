@@ -85,8 +85,15 @@ class _Executing:
 class Engine:
     """One worker's loops. `run` returns when `stop` was called and the work in hand is done."""
 
-    def __init__(self, database: Database, plays: Plays, options: WorkerOptions) -> None:
+    def __init__(
+        self,
+        database: Database,
+        plays: Plays,
+        options: WorkerOptions,
+        steps_of: Callable[[Session], Steps] = Steps,
+    ) -> None:
         self._database = database
+        self._steps_of = steps_of
         self._functions = Functions(database)
         self._plays = plays
         self._options = options
@@ -97,7 +104,7 @@ class Engine:
         self._wakeups = Wakeups(
             database, f"worker:{options.name}", "attempts", listen=options.listen
         )
-        self._due_at: datetime | None = None
+        self._looked_at = float("-inf")
 
     def stop(self) -> None:
         """Claim nothing more and let go: wait for plays, then give back what is left."""
@@ -160,30 +167,40 @@ class Engine:
         for attempt in claimed:
             self._begin(attempt, sent_at)
         if claimed:
-            self._due_at = None
             await self._wakeups.awake()
         return len(claimed)
 
     async def _sleep_until_due(self) -> None:
-        """Sleep until woken, until the next attempt is known to be due, or until the next poll."""
-        if await self._wakeups.register():
-            return
-        if self._due_at is None:
-            self._due_at = await self._functions.next_attempt_due_at(
-                list(self._plays), self._options.release_lane
+        """Sleep until woken, or until there is something to claim; one query a poll."""
+        slept = False
+        while not self._stopping.is_set():
+            if await self._wakeups.register():
+                return
+            due_at = await self._functions.look_for_work(
+                self._options.name,
+                list(self._plays),
+                self._options.release_lane,
+                RECOVERY_BATCH,
+                self._wakeups.listener,
             )
-        seconds = self._options.poll_seconds
-        if self._due_at is not None:
+            self._wakeups.kept()
             # Only how long to sleep depends on this clock; what is due, the claim decides.
-            ahead = (self._due_at - datetime.now(UTC)).total_seconds()
-            seconds = min(seconds, max(ahead, _SHORTEST_SLEEP))
-            if ahead <= 0:
-                self._due_at = None
-        await self._wakeups.sleep(seconds)
+            ahead = None if due_at is None else (due_at - datetime.now(UTC)).total_seconds()
+            seconds = self._options.poll_seconds
+            if ahead is not None:
+                seconds = min(seconds, max(ahead, _SHORTEST_SLEEP))
+            is_due = ahead is not None and ahead <= 0
+            if is_due and slept:
+                return
+            if not is_due:
+                self._looked_at = time.monotonic()
+            if await self._wakeups.sleep(seconds) or is_due:
+                return
+            slept = True
 
     def _begin(self, claimed: ClaimedAttempt, leased_at: float) -> None:
         session = Session(self._functions, claimed, self._options.lease_seconds, leased_at)
-        steps = Steps(session)
+        steps = self._steps_of(session)
         task = asyncio.create_task(self._execute(session, steps))
         executing = _Executing(session, steps, task)
         self._executing.add(executing)
@@ -265,6 +282,9 @@ class Engine:
         await asyncio.gather(*(executing.renew_steps() for executing in held))
 
     async def _recover(self) -> None:
+        """What the database must be asked for now and then, unless a worker without work has."""
+        if time.monotonic() - self._looked_at < self._options.recover_seconds:
+            return
         found = await self._functions.recover_attempts(RECOVERY_BATCH, self._options.release_lane)
         for attempt in found:
             log.info(
@@ -276,8 +296,18 @@ class Engine:
                     "outcome": attempt.outcome,
                 },
             )
-        if found:
-            self._due_at = None
+        fired = await self._functions.fire_due_schedules(RECOVERY_BATCH)
+        for firing in fired:
+            log.info(
+                "schedule fired",
+                extra={
+                    "org_id": firing.org_id,
+                    "schedule": firing.name,
+                    "run_id": firing.run_id,
+                    "outcome": firing.outcome,
+                },
+            )
+        if found or fired:
             self._wakeups.wake()
 
     async def _drain(self) -> None:

@@ -1,12 +1,14 @@
 -- maintain: everything that has to be done now and then, in one bounded call.
 --
--- Promises: recovers up to p_limit runs of every release lane that has any to look after, takes one batch of p_limit of each
---           kind out of what is past its retention, and brings the statistics of one table up to date where autovacuum has
---           not. Answers counts and "more": true while a batch was full, so that the caller, a timer or pg_cron, may call
---           again at once. Several at once share the work and wait for nobody. Fact retention is left out, and says so,
---           while the journal's retention index is not ready.
--- Locks:    what recover_attempts(), purge_delivered(), purge_journal(), purge_receipts(), purge_ledgers() and purge_runs()
---           lock, passing over what is locked; last, against another vacuum or analyze, the table that it analyzes.
+-- Promises: fires up to p_limit schedules that are due, recovers up to p_limit runs of every release lane that has any to
+--           look after, takes one batch of p_limit of each kind out of what is past its retention, and brings the statistics
+--           of one table up to date where autovacuum has not. Answers counts and "more": true while a batch was full, so that
+--           the caller, a timer or pg_cron, may call again at once. Several at once share the work and wait for nobody,
+--           but where two admissions want the last places under a limit. Fact retention is left out, and says so, while the
+--           journal's retention index is not ready.
+-- Locks:    what fire_due_schedules() locks; then what recover_attempts(), purge_delivered(), purge_journal(),
+--           purge_receipts(), purge_ledgers() and purge_runs() lock, passing over what is locked; last, against another
+--           vacuum or analyze, the table that it analyzes.
 -- Raises:   RL001 p_limit out of range.
 -- Since:    1
 
@@ -21,6 +23,7 @@ set search_path = pg_catalog, pg_temp
 as $function$
 declare
     v_lanes text[];
+    v_fired jsonb;
     v_recovered jsonb;
     v_index_ready boolean := counterfoil.retention_index_is_ready();
     v_facts record;
@@ -31,6 +34,14 @@ declare
     v_analyzed text;
 begin
     perform counterfoil.check_limit(p_limit, 1, 1000, 'p_limit');
+
+    -- First, since an admission may wait for another and must hold nothing then.
+    select coalesce(jsonb_object_agg(o.outcome, o.firings), '{}') into v_fired
+    from (
+        select f.outcome, count(*) as firings
+        from counterfoil.fire_due_schedules(p_limit) as f
+        group by f.outcome
+    ) as o;
 
     -- One index probe per release lane, however many runs each has.
     with recursive lanes as (
@@ -97,6 +108,7 @@ begin
     v_analyzed := counterfoil.refresh_statistics();
 
     return jsonb_build_object(
+        'schedulesFired', v_fired,
         'recovered', v_recovered,
         'deliveriesStripped', v_facts.logs_purged,
         'factsRemoved', v_facts.facts_removed,

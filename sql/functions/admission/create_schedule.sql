@@ -1,0 +1,108 @@
+-- create_schedule: launches a play again and again, by cron.
+--
+-- Promises: one row. The schedule stands and fires from now on (created), or stood with the same contents (replayed). A
+--           firing launches p_launch as run `schedule:<name>:<time in UTC>`, with `schedule` in it, the pin that names the
+--           schedule and the firing. p_cron is the parsed expression: {expression, minutes, hours, days, lastDay,
+--           lastWorkingDay, months, weekdays, nthWeekdays, dayAndWeekday, everyRealHour}. p_overlap: allow, skip (while the run
+--           before has not ended) or buffer (one waits for its end). p_catch_up: none (later than a minute is left out), one (the
+--           latest that was missed) or all; p_catch_up_seconds bounds how late (default for all: a day).
+-- Locks:    the schedule.
+-- Raises:   RL001, RL008 (DETAIL: the argument, p_cron.field or p_launch.field); RL003 (DETAIL: what differs).
+-- Since:    1
+
+create or replace function counterfoil.create_schedule(
+    p_org_id text,
+    p_name text,
+    p_cron jsonb,
+    p_time_zone text,
+    p_launch jsonb,
+    p_overlap text default 'skip',
+    p_catch_up text default 'one',
+    p_catch_up_seconds integer default null
+)
+returns table (name text, outcome text, next_fire_at timestamptz)
+language plpgsql
+volatile
+parallel unsafe
+called on null input
+security definer
+set search_path = pg_catalog, pg_temp
+as $function$
+declare
+    v_now timestamptz := clock_timestamp();
+    v_made counterfoil.schedules;
+    v_stands counterfoil.schedules;
+    v_differs text;
+begin
+    perform counterfoil.check_schedule(
+        p_org_id, p_name, p_cron, p_time_zone, p_launch, p_overlap, p_catch_up, p_catch_up_seconds
+    );
+    v_made.org_id := p_org_id;
+    v_made.name := p_name;
+    v_made.schedule_id := gen_random_uuid();
+    v_made.cron := p_cron ->> 'expression';
+    v_made.minutes := array(select e.item::text::smallint from jsonb_array_elements(p_cron -> 'minutes') as e (item) order by 1);
+    v_made.hours := array(select e.item::text::smallint from jsonb_array_elements(p_cron -> 'hours') as e (item) order by 1);
+    v_made.days := array(select e.item::text::smallint from jsonb_array_elements(p_cron -> 'days') as e (item) order by 1);
+    v_made.last_day := (p_cron -> 'lastDay')::boolean;
+    v_made.last_working_day := (p_cron -> 'lastWorkingDay')::boolean;
+    v_made.months := array(select e.item::text::smallint from jsonb_array_elements(p_cron -> 'months') as e (item) order by 1);
+    v_made.weekdays := array(select e.item::text::smallint from jsonb_array_elements(p_cron -> 'weekdays') as e (item) order by 1);
+    v_made.nth_weekdays := array(
+        select e.item::text::smallint from jsonb_array_elements(p_cron -> 'nthWeekdays') as e (item) order by 1
+    );
+    v_made.day_and_weekday := (p_cron -> 'dayAndWeekday')::boolean;
+    v_made.every_real_hour := (p_cron -> 'everyRealHour')::boolean;
+    v_made.time_zone := p_time_zone;
+    v_made.launch := p_launch;
+    v_made.overlap := p_overlap;
+    v_made.catch_up := p_catch_up;
+    v_made.catch_up_seconds := coalesce(p_catch_up_seconds, case p_catch_up when 'none' then 60 when 'all' then 86400 end);
+    v_made.created_at := v_now;
+    v_made.next_fire_at := counterfoil.next_fire_at(v_made, v_now);
+    v_made.look_at := v_made.next_fire_at;
+    if v_made.next_fire_at is null then
+        perform counterfoil.raise_invalid_argument(
+            'p_cron fits no day of the next fifty years.', 'p_cron', 'Give days that the months have.'
+        );
+    end if;
+
+    insert into counterfoil.schedules as s
+    select v_made.*
+    on conflict on constraint schedules_pkey do nothing;
+    if found then
+        return query select p_name, 'created'::text, v_made.next_fire_at;
+        return;
+    end if;
+
+    select s.* into v_stands
+    from counterfoil.schedules as s
+    where s.org_id = p_org_id and s.name = p_name
+    for no key update;
+    select string_agg(d.argument, ', ' order by d.argument) into v_differs
+    from (
+        values
+            ('p_cron', v_stands.cron is distinct from v_made.cron or v_stands.minutes is distinct from v_made.minutes
+                or v_stands.hours is distinct from v_made.hours or v_stands.days is distinct from v_made.days
+                or v_stands.months is distinct from v_made.months or v_stands.weekdays is distinct from v_made.weekdays),
+            ('p_time_zone', v_stands.time_zone is distinct from v_made.time_zone),
+            ('p_launch', v_stands.launch is distinct from v_made.launch),
+            ('p_overlap', v_stands.overlap is distinct from v_made.overlap),
+            ('p_catch_up', v_stands.catch_up is distinct from v_made.catch_up),
+            ('p_catch_up_seconds', v_stands.catch_up_seconds is distinct from v_made.catch_up_seconds)
+    ) as d (argument, differs)
+    where d.differs;
+    if v_differs is not null then
+        perform counterfoil.raise_identity_conflict(
+            format('Schedule %s exists with other contents; these differ: %s.', p_name, v_differs), v_differs,
+            'Repeat the first call unchanged, delete the schedule first, or choose another name.'
+        );
+    end if;
+    return query select p_name, 'replayed'::text, v_stands.next_fire_at;
+end
+$function$;
+
+comment on function counterfoil.create_schedule(text, text, jsonb, text, jsonb, text, text, integer) is
+'Makes a schedule: p_launch (a launch without orgId and runId) is launched whenever the parsed cron expression fits in p_time_zone. One row (name, outcome created or replayed, next_fire_at).';
+
+revoke all on function counterfoil.create_schedule(text, text, jsonb, text, jsonb, text, text, integer) from public;
