@@ -21,6 +21,7 @@ TABLES = (
     "ledger_events",
     "ledgers",
     "runs",
+    "fact_counters",
     "step_receipts",
     "lanes",
 )
