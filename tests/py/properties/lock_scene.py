@@ -60,6 +60,24 @@ AWARE = {"leaseAware": True}
 NEW = _given(_launch("new"))
 APPEND = f"{HEAD}, pg_temp.key(), 'd', pg_temp.events()"
 
+CRON = {
+    "expression": "0 0 1 1 *",  # at New Year only: due when the scene says so
+    "minutes": [0],
+    "hours": [0],
+    "days": [1],
+    "months": [1],
+    "weekdays": [0, 1, 2, 3, 4, 5, 6],
+    "nthWeekdays": [],
+    "lastDay": False,
+    "lastWorkingDay": False,
+    "dayAndWeekday": True,
+    "everyRealHour": False,
+}
+SCHEDULED = {
+    key: value for key, value in NEW.items() if key not in ("orgId", "runId", "parentRunId")
+}
+SCHEDULE = f"{_json(CRON)}, 'UTC', {_json(SCHEDULED)}, 'allow', 'one'"
+
 CALLS: dict[str, str] = {
     "acknowledge_deliveries(text[], text[], text, bigint[], text)": (
         f"{MANY}, 'lifecycle', array[pg_temp.seq()], 'd'"
@@ -108,6 +126,10 @@ CALLS: dict[str, str] = {
         ATTEMPT + ", " + _json({"result": 1, "terminalLogLines": ["line"]})
     ),
     "complete_receipts(text, text, jsonb, boolean)": f"{HEAD}, {_receipts('b', 'a', output=1)}",
+    "create_schedule(text, text, jsonb, text, jsonb, text, text, integer)": (
+        f"'org', 'other', {SCHEDULE}"
+    ),
+    "delete_schedule(text, text)": "'org', 'due'",
     "direct_complete_runner_terminal(text, text, integer, text, jsonb)": (
         f"{ATTEMPT}, {_json({'status': 'completed'})}"
     ),
@@ -126,10 +148,12 @@ CALLS: dict[str, str] = {
     "fail_receipts(text, text, jsonb)": (
         f"{HEAD}, {_receipts('a', 'b', error='no', failureKind='terminal')}"
     ),
+    "fire_due_schedules(integer)": "10",
     "heartbeat_attempts(text[], text[], integer[], text[], integer)": (
         f"{MANY}, array[1], array['lease'], 300"
     ),
     "heartbeat_receipts(text, text, jsonb, integer)": f"{HEAD}, {_receipts('b', 'a')}, 300",
+    "look_for_work(text, text[], text, integer, text)": "'w', null, 'default', 10, null",
     "maintain(integer)": "1000",
     "mark_receipts_queued(text, text, jsonb)": f"{HEAD}, {_receipts('a', 'b')}",
     "mark_receipts_running(text, text, jsonb, integer)": f"{HEAD}, {_receipts('b', 'a')}, 300",
@@ -140,6 +164,7 @@ CALLS: dict[str, str] = {
         f"{HEAD}, {_json({'nodeId': 'n', 'status': 'started', 'attempt': 1, 'at': 1})}"
     ),
     "park_attempt(text, text, integer, text, interval)": ATTEMPT,
+    "pause_schedule(text, text)": "'org', 'due'",
     "plan_delivery_pieces(text, text, text[], text)": f"{LOST}, 's'",
     "purge_delivered(integer)": "1000",
     "purge_journal(integer)": "1000",
@@ -162,6 +187,7 @@ CALLS: dict[str, str] = {
     ),
     "replay_blocked(text, text, text, text)": f"{HEAD}, 'bad', 'mended'",
     "resume_run(text, text, text, jsonb, text)": f"{HEAD}, 'event', 'null', 'signal'",
+    "resume_schedule(text, text)": "'org', 'paused'",
     "set_admission_limits(text, text, jsonb)": f"'org', 'org', {_json({'maxActive': 9})}",
     "set_org_retention(text, text, bigint)": "'org', 'log_retention', 86400000",
     "set_setting(text, jsonb)": "'prefix_max_facts', '32'",
@@ -259,6 +285,13 @@ SCENE = [
     ),
     "select count(*) from counterfoil.claim_attempts('w', 10, 300, null, 'default')",
     f"select count(*) from counterfoil.admit_launch({_json(_given(_launch('queued')))})",
+    *(
+        f"select count(*) from counterfoil.create_schedule('org', '{name}', {SCHEDULE})"
+        for name in ("due", "paused")
+    ),
+    "select count(*) from counterfoil.pause_schedule('org', 'paused')",
+    "update counterfoil.schedules set look_at = date_trunc('minute', now()),"
+    " next_fire_at = date_trunc('minute', now()) where name = 'due'",
     "update counterfoil.attempts set lease_id = 'lease' where run_id = 'run'",
     "update counterfoil.attempts set lease_expires_at = now() - interval '1 h'"
     " where run_id = 'lost'",
