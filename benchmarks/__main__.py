@@ -8,7 +8,7 @@ import statistics
 from collections.abc import Callable
 from pathlib import Path
 
-from benchmarks import delivery, journal, lanes, plot, retention
+from benchmarks import admission, delivery, journal, lanes, plot, retention
 from benchmarks.server import measured_database
 
 Row = tuple[str, str]
@@ -127,7 +127,53 @@ def retention_day(dsn: str, rounds: int) -> list[Row]:
     return [("a day of 500 runs an hour, kept for 2 to 8 hours", figures)]
 
 
+def admissions(dsn: str, rounds: int) -> list[Row]:
+    """Admissions one by one and in bulk, as ratios of the same round."""
+    singles, bulks = [], []
+    for _ in range(rounds):
+        bare = admission.floor(dsn).rate
+        single = admission.single(dsn).rate
+        singles.append(single / bare)
+        bulks.append(admission.bulk(dsn) / single)
+    return [
+        (
+            "admissions one by one, 8 clients, against two bare rows each",
+            _spread(singles, "× floor"),
+        ),
+        (
+            "admit_launches of 10,000 by one client, against one by one by 8",
+            _spread(bulks, "×"),
+        ),
+    ]
+
+
+def claims(dsn: str, rounds: int, queued: int = 1_000_000) -> list[Row]:
+    """Claims beside a long queue, turns between orgs, and a worker without work."""
+    ratios = []
+    for _ in range(rounds):
+        few = admission.claim_latency(dsn, 1_000)
+        many = admission.claim_latency(dsn, queued)
+        ratios.append(many / few)
+    queries, grown = admission.idle(dsn)
+    return [
+        (
+            f"claim_attempts p99, {queued:,} queued against 1,000",
+            f"{_spread(ratios, '×')} (last: {few:.2f} → {many:.2f} ms)",
+        ),
+        (
+            f"100 orgs of 10 beside one of {queued:,}: claims until all 1,000 have started",
+            f"{admission.fairness(dsn, queued):,}",
+        ),
+        (
+            "a worker without work, 720 polls: queries a poll, growth of the schema",
+            f"{queries:.2f}, {grown / 1024:,.0f} kB",
+        ),
+    ]
+
+
 BENCHES = {
+    "admissions": admissions,
+    "claims": claims,
     "hot-path": hot_path,
     "backlog": backlog,
     "journal": journal_costs,
