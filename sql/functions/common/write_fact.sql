@@ -31,10 +31,7 @@ as $function$
 declare
     v_delivery_key uuid := gen_random_uuid();
     v_lane text := counterfoil.fact_lane(p_payload);
-    v_ends boolean := counterfoil.event_kind(p_event_type) = 'terminal';
-    v_waits boolean := counterfoil.is_public_wait(p_event_type, p_payload);
     v_seq bigint;
-    v_filled boolean;
 begin
     if p_event_type = 'run.created' then
         insert into counterfoil.fact_counters (org_id, run_id, last_seq, facts) values (p_org_id, p_run_id, 0, 0);
@@ -58,28 +55,12 @@ begin
     set last_seq = v_seq, facts = c.facts + 1
     where c.org_id = p_org_id and c.run_id = p_run_id;
 
-    insert into counterfoil.lanes as l (
-        org_id, run_id, lane, priority, due_at, head_seq, tail_seq, terminal_seq, wait_seq
-    )
-    values (
-        p_org_id, p_run_id, v_lane, case when v_seq = 1 then 0 when v_ends then 1 when v_waits then 2 else 3 end,
-        p_now, v_seq, v_seq, case when v_ends then v_seq end, case when v_waits then v_seq end
-    )
-    on conflict on constraint lanes_pkey do update
-    set
-        tail_seq = excluded.tail_seq,
-        terminal_seq = coalesce(excluded.terminal_seq, l.terminal_seq),
-        wait_seq = coalesce(excluded.wait_seq, l.wait_seq),
-        -- A lane that becomes more urgent goes to the back of its new class:
-        -- nothing may appear behind a dispatcher's mark.
-        priority = least(l.priority, excluded.priority),
-        due_at = case when excluded.priority < l.priority then greatest(l.due_at, excluded.due_at) else l.due_at end
-    -- Only a row that was just inserted has no deleter: the lane was empty before.
-    returning l.xmax = 0 into v_filled;
-
-    if v_filled and exists (select from counterfoil.listeners as s where s.queue = v_lane) then
-        perform counterfoil.wake(v_lane);
-    end if;
+    perform counterfoil.queue_facts(
+        p_org_id, p_run_id, v_lane, v_seq, v_seq,
+        case when counterfoil.event_kind(p_event_type) = 'terminal' then v_seq end,
+        case when counterfoil.is_public_wait(p_event_type, p_payload) then v_seq end,
+        p_now
+    );
     return v_seq;
 end
 $function$;

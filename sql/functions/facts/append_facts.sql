@@ -32,6 +32,7 @@ declare
     v_event_ids text[];
     v_event_types text[];
     v_payloads jsonb[];
+    v_plain boolean;
 begin
     perform counterfoil.check_id(p_org_id, 'p_org_id');
     perform counterfoil.check_id(p_run_id, 'p_run_id');
@@ -51,37 +52,44 @@ begin
         );
     end if;
 
-    select f.ordinality - 1
-    into v_index
-    from jsonb_array_elements(p_facts) with ordinality as f (fact, ordinality)
-    where
-        jsonb_typeof(f.fact) <> 'object'
-        or jsonb_typeof(coalesce(f.fact -> 'eventId', '""'::jsonb)) <> 'string'
-        or jsonb_typeof(coalesce(f.fact -> 'eventType', '""'::jsonb)) <> 'string'
-    order by f.ordinality
-    limit 1;
-    if found then
-        perform counterfoil.raise_invalid_argument(
-            format('p_facts[%s] is no fact.', v_index), format('p_facts[%s]', v_index),
-            'Give an object with the strings eventId and eventType and the object payload.'
-        );
-    end if;
-
-    v_max_bytes := counterfoil.setting_integer('fact_max_bytes');
-    perform counterfoil.check_fact(
-        f.fact ->> 'eventId', f.fact ->> 'eventType', f.fact -> 'payload', v_max_bytes,
-        format('p_facts[%s].eventId', f.ordinality - 1),
-        format('p_facts[%s].eventType', f.ordinality - 1),
-        format('p_facts[%s].payload', f.ordinality - 1)
-    )
-    from jsonb_array_elements(p_facts) with ordinality as f (fact, ordinality);
-
     select
         array_agg(f.fact ->> 'eventId' order by f.ordinality),
         array_agg(f.fact ->> 'eventType' order by f.ordinality),
-        array_agg(f.fact -> 'payload' order by f.ordinality)
-    into v_event_ids, v_event_types, v_payloads
+        array_agg(f.fact -> 'payload' order by f.ordinality),
+        bool_and(
+            jsonb_typeof(f.fact -> 'eventId') = 'string' and jsonb_typeof(f.fact -> 'eventType') = 'string'
+            and counterfoil.is_id(f.fact ->> 'eventId')
+            and counterfoil.is_plain_fact(f.fact ->> 'eventType', f.fact -> 'payload')
+        )
+    into v_event_ids, v_event_types, v_payloads, v_plain
     from jsonb_array_elements(p_facts) with ordinality as f (fact, ordinality);
+
+    if v_plain is distinct from true then
+        select f.ordinality - 1
+        into v_index
+        from jsonb_array_elements(p_facts) with ordinality as f (fact, ordinality)
+        where
+            jsonb_typeof(f.fact) <> 'object'
+            or jsonb_typeof(coalesce(f.fact -> 'eventId', '""'::jsonb)) <> 'string'
+            or jsonb_typeof(coalesce(f.fact -> 'eventType', '""'::jsonb)) <> 'string'
+        order by f.ordinality
+        limit 1;
+        if found then
+            perform counterfoil.raise_invalid_argument(
+                format('p_facts[%s] is no fact.', v_index), format('p_facts[%s]', v_index),
+                'Give an object with the strings eventId and eventType and the object payload.'
+            );
+        end if;
+
+        v_max_bytes := counterfoil.setting_integer('fact_max_bytes');
+        perform counterfoil.check_fact(
+            f.fact ->> 'eventId', f.fact ->> 'eventType', f.fact -> 'payload', v_max_bytes,
+            format('p_facts[%s].eventId', f.ordinality - 1),
+            format('p_facts[%s].eventType', f.ordinality - 1),
+            format('p_facts[%s].payload', f.ordinality - 1)
+        )
+        from jsonb_array_elements(p_facts) with ordinality as f (fact, ordinality);
+    end if;
 
     return query
     select v_event_ids[r.ordinal], r.recorded, r.seq

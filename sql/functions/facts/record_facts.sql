@@ -26,11 +26,17 @@ called on null input
 security invoker
 set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set enable_bitmapscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+set jit = off
 as $function$
 declare
     v_now timestamptz;
     v_run record;
     v_known record;
+    v_base bigint;
     v_fresh bigint[];
     v_index bigint;
     v_reason text;
@@ -47,6 +53,32 @@ begin
 
     if p_attempt is not null then
         perform counterfoil.prove_attempt_lease(p_org_id, p_run_id, p_attempt, p_lease_id, v_run.attempt, v_now);
+    end if;
+
+    -- The common case: all are new, and may be appended.
+    if
+        (select count(distinct u.event_id) from unnest(p_event_ids) as u (event_id)) = cardinality(p_event_ids)
+        and not exists (
+            select
+            from unnest(p_event_types) as u (event_type)
+            where
+                counterfoil.fact_refusal(
+                    u.event_type, v_run.started_at is not null, v_run.terminal_event_id is not null
+                ) is not null
+        )
+        and not exists (
+            select
+            from unnest(p_event_ids) as u (event_id)
+            cross join lateral (
+                select o.seq from counterfoil.outbox as o where o.org_id = p_org_id and o.event_id = u.event_id limit 1
+            ) as k
+        )
+    then
+        if cardinality(p_event_ids) > 0 then
+            v_base := counterfoil.write_run_facts(p_org_id, p_run_id, p_event_ids, p_event_types, p_payloads, v_now);
+        end if;
+        return query select i.ordinal, true, v_base + i.ordinal from generate_series(1, cardinality(p_event_ids)::bigint) as i (ordinal);
+        return;
     end if;
 
     -- The first of each id in this call is compared with what is stored, the others with the first.
@@ -134,19 +166,9 @@ begin
             );
         end if;
 
-        if cardinality(v_fresh) = cardinality(p_event_ids) then
-            return query
-            select w.ordinal, true, w.seq
-            from counterfoil.write_facts(
-                p_org_id, array_fill(p_run_id, array[cardinality(p_event_ids)]), p_event_ids, p_event_types, p_payloads, v_now
-            ) as w;
-            return;
-        end if;
-
-        perform
-        from counterfoil.write_facts(
+        perform counterfoil.write_run_facts(
             p_org_id,
-            array_fill(p_run_id, array[cardinality(v_fresh)]),
+            p_run_id,
             (select array_agg(p_event_ids[i.index] order by i.ordinality) from unnest(v_fresh) with ordinality as i (index, ordinality)),
             (select array_agg(p_event_types[i.index] order by i.ordinality) from unnest(v_fresh) with ordinality as i (index, ordinality)),
             (select array_agg(p_payloads[i.index] order by i.ordinality) from unnest(v_fresh) with ordinality as i (index, ordinality)),
