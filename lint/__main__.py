@@ -14,9 +14,12 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
+import psycopg
+
 from lint import bodies, house, imports, reference, rooms
 from lint.findings import Finding
-from tests.servers.databases import install, temporary_database
+from lint.sources import read_tree
+from tests.servers.databases import SCHEMA, install, temporary_database
 from tests.servers.throwaway import MissingServerError, ThrowawayServer
 
 # A finding, a count that is not nought, or a text that pgspot cannot read.
@@ -83,7 +86,7 @@ def _told(findings: Sequence[Finding]) -> list[str]:
 
 
 def installed() -> list[str]:
-    """The installed schema: every body, and whether the reference says what its comments say.
+    """The installed schema: every body, every call, and whether the reference is up to date.
 
     On the server of COUNTERFOIL_TEST_DSN, or else on a throwaway PostgreSQL 15.
     """
@@ -93,7 +96,9 @@ def installed() -> list[str]:
             admin_dsn = stack.enter_context(ThrowawayServer("15")).dsn()
         dsn = stack.enter_context(temporary_database(admin_dsn))
         install(dsn)
-        return [*reference.check(dsn), *bodies.check(dsn)]
+        said = [*reference.check(dsn), *bodies.check(dsn)]
+        with psycopg.connect(dsn, autocommit=True) as connection:
+            return [*said, *rooms.check_catalog(connection, SCHEMA, read_tree(SQL))]
 
 
 GATES: dict[str, Callable[[], list[str]]] = {

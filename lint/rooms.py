@@ -3,6 +3,8 @@
 A launch is admitted, attempted, leaves facts, which are delivered to the ledger, indexed in the
 journal; its steps keep receipts; operations looks after it all. A room calls only rooms before it
 in that sentence, or private helpers of its own. Everyone may call ``common``; it calls only itself.
+Calls are read from the files, and once more from the catalog of an installed schema, where the
+server resolves the names.
 """
 
 from __future__ import annotations
@@ -10,10 +12,22 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+import psycopg
+
 from lint.findings import Finding
 from lint.queries import called
 from lint.sources import COMMON, ROOMS, Source, Tree, read_tree
 
+_CALLS = """
+select distinct p.proname, d.name
+from pg_catalog.pg_proc as p
+inner join pg_catalog.pg_language as l on l.oid = p.prolang
+cross join lateral plpgsql_show_dependency_tb(p.oid) as d
+where
+    p.pronamespace = %s::regnamespace and l.lanname = 'plpgsql'
+    and d.type = 'FUNCTION' and d.schema = %s
+order by 1, 2
+"""
 _ORDER = {room: place for place, room in enumerate((COMMON, *ROOMS))}
 
 
@@ -31,6 +45,21 @@ def check_source(source: Source, tree: Tree) -> Iterator[Finding]:
                 message = _judge(source, name, tree)
                 if message is not None and "room" not in source.allowed:
                     yield Finding(source.path, query.line, "room", message)
+
+
+def check_catalog(connection: psycopg.Connection, schema: str, tree: Tree) -> list[str]:
+    """Calls between the installed PL/pgSQL functions of ``schema`` that go the wrong way.
+
+    Needs plpgsql_check, which knows what a function depends on.
+    """
+    sources = {function.name: source for source in tree.sources for function in source.functions}
+    said = set()
+    for name, callee in connection.execute(_CALLS, [schema, schema]):
+        source = sources.get(name)
+        message = _judge(source, callee, tree) if source is not None else "no file creates it"
+        if message is not None and (source is None or "room" not in source.allowed):
+            said.add(f"{name}(): {message}")
+    return sorted(said)
 
 
 def _judge(source: Source, name: str, tree: Tree) -> str | None:

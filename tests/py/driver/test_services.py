@@ -12,6 +12,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
+from counterfoil.authority import INTERNAL_PATH
 from counterfoil.stack import free_port
 from tests.py.driver.scene import INTERNAL, KEY, PATIENCE, Scene
 
@@ -99,17 +100,41 @@ async def test_a_killed_dispatcher_loses_nothing(scene: Scene) -> None:
     assert len(set(scene.keys())) == 1
 
 
-async def test_sigterm_ends_a_gateway(scene: Scene) -> None:
+@asynccontextmanager
+async def gateway(scene: Scene) -> AsyncIterator[tuple[asyncio.subprocess.Process, int]]:
+    """A gateway that is ready, and its port."""
     port = free_port()
-    async with process(scene, "gateway", port=str(port)) as running:
 
-        def ready() -> bool:
-            try:
-                with urllib.request.urlopen(f"http://127.0.0.1:{port}/readyz", timeout=2) as reply:
-                    return bool(reply.status == 200)
-            except OSError:
-                return False
+    def ready() -> bool:
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}/readyz", timeout=2) as reply:
+                return bool(reply.status == 200)
+        except OSError:
+            return False
 
+    async with process(scene, "gateway", port=str(port), drain_seconds="30") as running:
         await scene.eventually(lambda: asyncio.to_thread(ready), bool)
+        yield running, port
+
+
+async def test_sigterm_ends_a_gateway(scene: Scene) -> None:
+    async with gateway(scene) as (running, _):
         running.send_signal(signal.SIGTERM)
         assert await ended(running) == 0
+
+
+async def test_a_gateway_answers_what_it_has_begun_unless_told_twice(scene: Scene) -> None:
+    async with gateway(scene) as (running, port):
+        _, writer = await asyncio.open_connection("127.0.0.1", port)
+        # A request whose body does not come keeps the gateway at work.
+        writer.write(
+            f"POST {INTERNAL_PATH}/run-ledger-dispatch-token HTTP/1.1\r\nHost: gateway\r\n"
+            f"Authorization: Bearer {INTERNAL.reveal()}\r\nContent-Length: 9\r\n\r\n{{".encode()
+        )
+        await writer.drain()
+        running.send_signal(signal.SIGTERM)
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(running.wait(), 0.5)
+        running.send_signal(signal.SIGTERM)
+        assert await ended(running) == 128 + signal.SIGTERM
+        writer.close()

@@ -10,7 +10,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from lint import bodies, reference
+from lint import bodies, reference, rooms
 from lint.__main__ import GATES, ROOT, pgspot_says, run
 from lint.sources import read_tree
 from tests.py.lint.conftest import FUNCTION
@@ -148,6 +148,20 @@ def test_ruff_objects(tmp_path: Path) -> None:
     assert {"F401", "S307"} <= set(said.replace("[", " ").split())
     code, _ = tool("ruff", "format", "--check", "--config", "pyproject.toml", path)
     assert code != 0
+
+
+def test_calls_are_read_from_the_catalog_too(oldest: psycopg.Connection) -> None:
+    body = "returns void language plpgsql as $function$ begin perform {}; end $function$"
+    with oldest.transaction(force_rollback=True):
+        oldest.execute("create schema samples")
+        for name, does in [
+            ("raise_not_found", "1"),
+            ("health", "samples.raise_not_found()"),
+            ("raise_capacity", "samples.health()"),
+        ]:
+            oldest.execute(f"create function samples.{name}() {body.format(does)}".encode())
+        found = rooms.check_catalog(oldest, "samples", read_tree(ROOT / "sql"))
+    assert found == ["raise_capacity(): common calls health() of operations, a room after it"]
 
 
 def test_plpgsql_check_without_anything_to_check_objects(oldest: psycopg.Connection) -> None:
