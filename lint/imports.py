@@ -37,7 +37,7 @@ LAYERS: Layers = (
         "dispatcher": ("dispatcher", "delivering"),
         "gateway": ("gateway", "receiving"),
     },
-    {"services": ("services",)},
+    {"services": ("services",), "testing": ("testing",)},
     {"stack": ("stack",)},
     {"demo": ("demo", "demonstration")},
     {"cli": ("cli", "commands", "__main__")},
