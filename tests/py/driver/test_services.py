@@ -129,7 +129,8 @@ async def test_a_gateway_answers_what_it_has_begun_unless_told_twice(scene: Scen
         # A request whose body does not come keeps the gateway at work.
         writer.write(
             f"POST {INTERNAL_PATH}/run-ledger-dispatch-token HTTP/1.1\r\nHost: gateway\r\n"
-            f"Authorization: Bearer {INTERNAL.reveal()}\r\nContent-Length: 9\r\n\r\n{{".encode()
+            f"Authorization: Bearer {INTERNAL.reveal()}\r\n"
+            "Content-Type: application/json\r\nContent-Length: 9\r\n\r\n{".encode()
         )
         await writer.drain()
         running.send_signal(signal.SIGTERM)
