@@ -34,6 +34,7 @@ from counterfoil.receiving.failures import (
     refusal,
 )
 from counterfoil.receiving.metrics import Metrics
+from counterfoil.receiving.openapi import document
 from counterfoil.receiving.proxy import METHODS, Proxy
 from counterfoil.receiving.reads import Reads
 from counterfoil.settings import Settings
@@ -61,6 +62,7 @@ class Gateway:
         self._reads = Reads(self._functions, self._access)
         self._proxy = Proxy(self._functions, settings)
         self._token_seconds = 0
+        self._description = json.dumps(document())
 
     def routes(self) -> list[Route]:
         """Every route, with its operation for metrics and failures."""
@@ -75,12 +77,14 @@ class Gateway:
                 self._billing_token,
             ),
             ("GET", "/api/v2/runs/{run_id}", "read", self._reads.snapshot),
+            ("GET", "/api/v2/runs/{run_id}/state", "read", self._reads.state),
             ("GET", "/api/v2/runs/{run_id}/events", "read", self._reads.events),
             ("GET", "/api/v2/runs/{run_id}/journal", "read", self._reads.journal),
             (METHODS, f"{CONTROL_PATH}/{{path:path}}", "proxy", self._control),
             ("GET", "/healthz", "health", self._healthz),
             ("GET", "/readyz", "health", self._readyz),
             ("GET", "/metrics", "health", self._show_metrics),
+            ("GET", "/openapi.json", "health", self._describe),
         ]
         return [
             Route(
@@ -232,6 +236,9 @@ class Gateway:
                 retry_after_ms=1000,
             )
         return json_response(200, {"status": "ready", "schemaVersion": version})
+
+    async def _describe(self, request: Request) -> Response:
+        return json_response(200, self._description)
 
     async def _show_metrics(self, request: Request) -> Response:
         return PlainTextResponse(self._metrics.text(), media_type="text/plain; version=0.0.4")

@@ -7,7 +7,7 @@ from datetime import datetime
 from uuid import UUID
 
 from counterfoil.database import Executor
-from counterfoil.json_text import JsonValue, encode
+from counterfoil.json_text import JsonText, JsonValue, encode
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +115,16 @@ class OperationFunctions:
         )
         value: dict[str, JsonValue] = found[0].value
         return value
+
+    async def get_run_text(self, org_id: str, run_id: str) -> JsonText:
+        """The same as JSON text, for those who pass it on with every number as it was written."""
+        found = await self._executor.rows(
+            _Text,
+            "select g.value::text as value from {schema}.get_run(p_org_id => %(p_org_id)s::text,"
+            " p_run_id => %(p_run_id)s::text) as g (value)",
+            {"p_org_id": org_id, "p_run_id": run_id},
+        )
+        return JsonText(found[0].value)
 
     async def settings_list(self) -> list[Setting]:
         """Every setting of the installation, by name."""

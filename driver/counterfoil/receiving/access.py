@@ -52,16 +52,19 @@ class Access:
     def read_scope(self, request: Request, run_id: str) -> str:
         """The org whose run may be read: the token's for its run, or with the internal token any.
 
-        With the internal token the org comes in the query (`orgId`).
+        With the internal token the org comes in the query (`orgId`); a run's own token may name
+        its own.
         """
+        org_id = request.query_params.get("orgId")
         if self.is_internal(request):
-            org_id = request.query_params.get("orgId", "")
             if not org_id:
                 raise RequestError(400, "invalid_argument", "orgId is missing", "orgId")
             return org_id
         scope = self.scope(request, READ)
         if scope.run_id != run_id:
             raise RequestError(403, "scope_mismatch", "the token is for another run")
+        if org_id not in (None, scope.org_id):
+            raise RequestError(403, "scope_mismatch", "the token is for another org")
         return scope.org_id
 
 

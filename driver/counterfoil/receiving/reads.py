@@ -1,9 +1,11 @@
-"""Reads of the gateway: a run's snapshot, its ledger and its journal, page by page."""
+"""Reads of the gateway: a run, its snapshot, its ledger and its journal, page by page."""
 
 from __future__ import annotations
 
 import json
 import re
+from datetime import datetime
+from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -12,12 +14,17 @@ from counterfoil.calls.journal import JournalRow
 from counterfoil.functions import Functions, LedgerEvent
 from counterfoil.json_text import JsonText
 from counterfoil.receiving.access import Access
-from counterfoil.receiving.bodies import RequestError, parse
+from counterfoil.receiving.bodies import NumberText, RequestError, parse
 from counterfoil.receiving.failures import json_response
 
 EVENTS_PAGE = 200
 JOURNAL_PAGE = 100
 PAGE_MAX = 1000
+POSITION_MAX = 10**18 - 1
+CHANNELS = ("log", "progress", "receipt")
+ORDERS = ("position", "newest")
+MODES = ("words", "substring")
+_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,6})?(?:Z|[+-]\d\d:\d\d)", re.ASCII)
 
 
 class Reads:
@@ -28,54 +35,132 @@ class Reads:
         self._access = access
 
     async def snapshot(self, request: Request) -> Response:
-        """The run as its ledger tells it."""
-        run_id = request.path_params["run_id"]
-        org_id = self._access.read_scope(request, run_id)
+        """The run as its ledger tells it: what has been delivered."""
+        org_id, run_id = self._named(request)
         return json_response(200, await self._functions.run_snapshot(org_id, run_id) or "null")
+
+    async def state(self, request: Request) -> Response:
+        """The run as it stands in the database that executes it."""
+        org_id, run_id = self._named(request)
+        return json_response(200, await self._functions.get_run_text(org_id, run_id))
 
     async def events(self, request: Request) -> Response:
         """Ledger events behind `after`; `nextAfter` continues, null at the end."""
-        run_id = request.path_params["run_id"]
-        org_id = self._access.read_scope(request, run_id)
-        after = _number(request, "after", 0, 2**53)
-        limit = _number(request, "limit", EVENTS_PAGE, PAGE_MAX)
-        events = await self._functions.read_run_events(org_id, run_id, after, max(1, limit))
+        org_id, run_id = self._named(request)
+        after = _number(request, "after", 0, least=0, most=POSITION_MAX)
+        limit = _number(request, "limit", EVENTS_PAGE, least=1, most=PAGE_MAX)
+        events = await self._functions.read_run_events(org_id, run_id, after, limit)
         listed = ",".join(_event_text(event) for event in events)
-        following = events[-1].position if events and len(events) == max(1, limit) else "null"
+        following = events[-1].position if len(events) == limit else "null"
         return json_response(200, f'{{"events":[{listed}],"nextAfter":{following}}}')
 
     async def journal(self, request: Request) -> Response:
-        """Journal entries that match `query`; `cursor` continues while `next` is not end."""
-        run_id = request.path_params["run_id"]
-        org_id = self._access.read_scope(request, run_id)
-        given = request.query_params.get("cursor")
+        """Journal entries that match; `cursor` continues while `next` is not end."""
+        org_id, run_id = self._named(request)
         rows = await self._functions.search_journal(
             org_id,
-            request.query_params.get("query"),
+            _text(request, "query"),
             run_id,
-            request.query_params.get("channel"),
-            None if given is None else _cursor(given),
-            max(1, _number(request, "limit", JOURNAL_PAGE, PAGE_MAX)),
-            order=request.query_params.get("order", "position"),
+            _choice(request, "channel", CHANNELS, None),
+            _cursor(request, "cursor"),
+            _number(request, "limit", JOURNAL_PAGE, least=1, most=PAGE_MAX),
+            level=_text(request, "level"),
+            since=_time(request, "since"),
+            until=_time(request, "until"),
+            mode=_choice(request, "mode", MODES, MODES[0]) or "",
+            order=_choice(request, "order", ORDERS, ORDERS[0]) or "",
         )
         listed = ",".join(_entry_text(row) for row in rows if row.kind == "entry")
         # The last row says how to go on: more, pending or end.
         last = rows[-1]
-        cursor = json.dumps(last.cursor)
+        cursor = json.dumps(last.cursor, ensure_ascii=False)
         return json_response(
             200, f'{{"entries":[{listed}],"next":"{last.kind}","cursor":{cursor}}}'
         )
 
+    def _named(self, request: Request) -> tuple[str, str]:
+        run_id = request.path_params["run_id"]
+        return self._access.read_scope(request, run_id), run_id
 
-def _number(request: Request, name: str, default: int, most: int) -> int:
-    given = request.query_params.get(name)
+
+def _refuse(name: str, must: str) -> RequestError:
+    return RequestError(400, "invalid_argument", f"{name} must be {must}", name)
+
+
+def _given(request: Request, name: str) -> str | None:
+    given = request.query_params.getlist(name)
+    if len(given) > 1:
+        raise _refuse(name, "given once")
+    return given[0] if given else None
+
+
+def _text(request: Request, name: str) -> str | None:
+    given = _given(request, name)
+    if given is not None and "\0" in given:
+        raise _refuse(name, "text without U+0000")
+    return given
+
+
+def _number(request: Request, name: str, default: int, *, least: int, most: int) -> int:
+    given = _given(request, name)
     if given is None:
         return default
-    if not re.fullmatch("[0-9]{1,16}", given) or int(given) > most:
-        raise RequestError(
-            400, "invalid_argument", f"{name} must be a number from 0 to {most}", name
-        )
+    if not re.fullmatch("[0-9]{1,18}", given) or not least <= int(given) <= most:
+        raise _refuse(name, f"a number from {least} to {most}")
     return int(given)
+
+
+def _choice(
+    request: Request, name: str, allowed: tuple[str, ...], default: str | None
+) -> str | None:
+    given = _given(request, name)
+    if given is None:
+        return default
+    if given not in allowed:
+        raise _refuse(name, f"one of {', '.join(allowed)}")
+    return given
+
+
+def _time(request: Request, name: str) -> datetime | None:
+    given = _given(request, name)
+    if given is None:
+        return None
+    found = _parsed_time(given)
+    if found is None:
+        raise _refuse(name, "a time such as 2026-01-31T12:00:00Z")
+    return found
+
+
+def _parsed_time(text: str) -> datetime | None:
+    try:
+        return datetime.fromisoformat(text) if _TIME.fullmatch(text) else None
+    except ValueError:
+        return None
+
+
+def _cursor(request: Request, name: str) -> JsonText | None:
+    """A cursor of an earlier page, as its text."""
+    given = _given(request, name)
+    if given is None:
+        return None
+    try:
+        members = parse(given)
+    except RequestError:
+        members = {}
+    if not _is_cursor(members):
+        raise _refuse(name, "the cursor that a page answered")
+    return JsonText(given)
+
+
+def _is_cursor(members: dict[str, Any]) -> bool:
+    texts = [members.get(name) for name in ("at", "runId", "channel")]
+    position = members.get("position")
+    return (
+        all(isinstance(text, str) and not isinstance(text, NumberText) for text in texts)
+        and _parsed_time(str(texts[0])) is not None
+        and isinstance(position, NumberText)
+        and re.fullmatch("-?[0-9]{1,18}", position) is not None
+    )
 
 
 def _event_text(event: LedgerEvent) -> str:
@@ -91,18 +176,8 @@ def _entry_text(row: JournalRow) -> str:
         "level": row.level,
         "eventId": row.event_id,
         "line": row.line,
+        "highlights": row.highlights,
     }
     head = json.dumps(members, ensure_ascii=False)[:-1]
     context, details = row.context_text or "null", row.details_text or "null"
     return f'{head},"context":{context},"details":{details}}}'
-
-
-def _cursor(text: str) -> JsonText:
-    """A cursor of an earlier page, checked to be a JSON object."""
-    try:
-        parse(text)
-    except RequestError:
-        raise RequestError(
-            400, "invalid_argument", "cursor is not one that a page answered", "cursor"
-        ) from None
-    return JsonText(text)

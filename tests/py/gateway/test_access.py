@@ -21,6 +21,7 @@ SCOPED = [
     ("POST", f"{LEDGER}/events"),
     ("POST", RECEIPTS),
     ("GET", "/api/v2/runs/run"),
+    ("GET", "/api/v2/runs/run/state"),
     ("GET", "/api/v2/runs/run/events"),
     ("GET", "/api/v2/runs/run/journal"),
     ("GET", "/api/v2/play-runtime/control/x"),
@@ -75,6 +76,10 @@ async def test_reads_are_of_the_tokens_own_run(client: Client, scene: Scene) -> 
     answer = await client.get("/api/v2/runs/other", client.token())
     assert answer.error == (403, "scope_mismatch")
     assert (await client.get("/api/v2/runs/other", client.token(run_id="other"))).status == 200
+    own = await client.get(f"/api/v2/runs/other?orgId={ORG}", client.token(run_id="other"))
+    assert own.status == 200
+    theirs = await client.get("/api/v2/runs/other?orgId=theirs", client.token(run_id="other"))
+    assert theirs.error == (403, "scope_mismatch")
     foreign = client.token(run_id="other", org_id="another org")
     assert (await client.get("/api/v2/runs/other", foreign)).error == (404, "not_found")
 

@@ -201,6 +201,9 @@ async def test_a_run_is_read_with_keyset_paging(client: Client, scene: Scene) ->
         await scene.all_delivered()
     snapshot = await client.get("/api/v2/runs/run", client.token())
     assert (snapshot.status, snapshot.body["status"]) == (200, "completed")
+    state = await client.get("/api/v2/runs/run/state", client.token())
+    assert (state.body["result"], len(state.body["attempts"])) == ({"ok": True}, 1)
+    assert attempt.lease_id not in state.text
     seen: list[str] = []
     after: int | None = 0
     while after is not None:
@@ -210,7 +213,9 @@ async def test_a_run_is_read_with_keyset_paging(client: Client, scene: Scene) ->
     assert seen == ["run.created", "run.started", "run.progress", "run.completed"]
 
 
-@pytest.mark.parametrize("query", ["after=-1", "after=x", "limit=1001", "after=1e3", "limit="])
+@pytest.mark.parametrize(
+    "query", ["after=-1", "after=x", "limit=1001", "after=1e3", "limit=", "limit=0"]
+)
 async def test_a_bad_page_is_named(client: Client, query: str) -> None:
     answer = await client.get(f"/api/v2/runs/run/events?{query}", client.token())
     assert answer.error == (400, "invalid_argument")
@@ -228,6 +233,11 @@ async def test_a_runs_journal_is_searched(client: Client, scene: Scene) -> None:
     found = await client.get(f"{path}&query=seven", client.token())
     assert [entry["line"] for entry in found.body["entries"]] == ["line 7 of seven"]
     assert found.body["entries"][0]["context"] == {"n": 7}
+    assert found.body["entries"][0]["highlights"] == [[10, 5]]
+    part = await client.get(f"{path}&query=seve&mode=substring&order=newest", client.token())
+    assert len(part.body["entries"]) == 1
+    later = await client.get(f"{path}&since=2100-02-28T00:00:00%2B02:00", client.token())
+    assert later.body["entries"] == []
     seen: list[str] = []
     query = ""
     while True:
@@ -244,6 +254,10 @@ async def test_a_runs_journal_is_searched(client: Client, scene: Scene) -> None:
         "channel=x",
         "order=x",
         "limit=x",
+        "mode=x",
+        "since=yesterday",
+        "until=2026-02-30T00:00:00Z",
+        "query=a&query=b",
         "query=%00",
     ):
         answer = await client.get(f"/api/v2/runs/run/journal?{bad}", client.token())
