@@ -27,10 +27,10 @@ class GuardedResolver(AbstractResolver):
     """Resolves names, and refuses those that lead to private addresses.
 
     The check is on the address that is then connected to, so a name that changes in between gains
-    nothing. ``trusted`` hosts pass; None lets everything pass.
+    nothing. ``trusted`` hosts pass at their ports; None lets everything pass.
     """
 
-    def __init__(self, trusted: frozenset[str] | None) -> None:
+    def __init__(self, trusted: frozenset[tuple[str, int]] | None) -> None:
         self._inner = aiohttp.ThreadedResolver()
         self._trusted = trusted
 
@@ -39,7 +39,7 @@ class GuardedResolver(AbstractResolver):
     ) -> list[ResolveResult]:
         """Addresses of ``host``; AddressRefusedError when any of them is private."""
         found = await self._inner.resolve(host, port, family)
-        if self._trusted is not None and host.lower() not in self._trusted:
+        if self._trusted is not None and (host.lower(), port) not in self._trusted:
             for result in found:
                 if not is_public(ipaddress.ip_address(result["host"].partition("%")[0])):
                     raise AddressRefusedError(host)

@@ -129,7 +129,7 @@ class Upstream:
     async def open(self) -> None:
         """Make the pool of connections; opening twice is harmless."""
         if self._session is None:
-            allowed = frozenset(host for _, host, _ in self._trusted)
+            allowed = frozenset((host, port) for _, host, port in self._trusted)
             resolver = GuardedResolver(None if self._allow_private else allowed)
             self._session = aiohttp.ClientSession(
                 connector=aiohttp.TCPConnector(limit=self._connections, resolver=resolver),

@@ -12,15 +12,19 @@ create or replace function counterfoil.answer_completion(
     p_wire_format integer
 )
 returns table (status integer, headers jsonb, body jsonb)
-language sql
+language plpgsql
 volatile
 parallel unsafe
 called on null input
 security invoker
 set search_path = pg_catalog, pg_temp
 as $function$
+begin
+    -- PL/pgSQL keeps the plan; an SQL function would be planned anew in every call.
+    return query
     select 200, '{}'::jsonb, coalesce(jsonb_agg(t.receipt order by t.ordinal), '[]'::jsonb)
-    from counterfoil.settle_receipts(p_org_id, p_run_id, p_receipts, 'completed', p_wire_format < 3) as t
+    from counterfoil.settle_receipts(p_org_id, p_run_id, p_receipts, 'completed', p_wire_format < 3) as t;
+end
 $function$;
 
 comment on function counterfoil.answer_completion(text, text, jsonb, integer) is

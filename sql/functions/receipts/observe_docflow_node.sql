@@ -10,14 +10,17 @@
 
 create or replace function counterfoil.observe_docflow_node(p_org_id text, p_run_id text, p_observation jsonb)
 returns boolean
-language sql
+language plpgsql
 volatile
 parallel unsafe
 called on null input
 security definer
 set search_path = pg_catalog, pg_temp
 as $function$
-    select counterfoil.record_observation(p_org_id, p_run_id, p_observation)
+begin
+    -- PL/pgSQL keeps the plan; an SQL function would be planned anew in every call.
+    return counterfoil.record_observation(p_org_id, p_run_id, p_observation);
+end
 $function$;
 
 comment on function counterfoil.observe_docflow_node(text, text, jsonb) is

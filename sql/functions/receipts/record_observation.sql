@@ -24,6 +24,8 @@ declare
     v_invocation_id text;
     v_inputs jsonb;
     v_outputs jsonb;
+    v_inputs_cut boolean;
+    v_outputs_cut boolean;
     v_now timestamptz;
 begin
     perform counterfoil.check_id(p_org_id, 'p_org_id');
@@ -47,8 +49,10 @@ begin
     end if;
     v_attempt := counterfoil.whole_number(p_observation -> 'attempt');
     v_invocation_seq := counterfoil.whole_number(p_observation -> 'invocationSeq');
-    v_inputs := counterfoil.bounded_preview(p_observation -> 'inputs', v_depth, v_most);
-    v_outputs := counterfoil.bounded_preview(p_observation -> 'outputs', v_depth, v_most);
+    select b.preview, b.is_cut into v_inputs, v_inputs_cut
+    from counterfoil.bounded_preview(p_observation -> 'inputs', v_depth, v_most) as b;
+    select b.preview, b.is_cut into v_outputs, v_outputs_cut
+    from counterfoil.bounded_preview(p_observation -> 'outputs', v_depth, v_most) as b;
 
     v_now := clock_timestamp();
     insert into counterfoil.observations as o (
@@ -58,9 +62,9 @@ begin
     values (
         p_org_id, p_run_id, v_attempt, v_node_id, v_invocation_seq, v_invocation_id, v_status, v_inputs, v_outputs,
         coalesce(p_observation -> 'inputsTruncated' = 'true'::jsonb, false)
-        or coalesce(counterfoil.json_bytes(p_observation -> 'inputs') > v_most, false),
+        or v_inputs_cut,
         coalesce(p_observation -> 'outputsTruncated' = 'true'::jsonb, false)
-        or coalesce(counterfoil.json_bytes(p_observation -> 'outputs') > v_most, false),
+        or v_outputs_cut,
         case
             when jsonb_typeof(p_observation -> 'error') = 'string'
                 then left(counterfoil.bounded_error(p_observation ->> 'error'), v_most)

@@ -1,6 +1,6 @@
 begin;
 \ir ../setup.psql
-select plan(20);
+select plan(22);
 
 create function pg_temp.observe(p_status text, p_rest jsonb default '{}')
 returns boolean language sql volatile parallel unsafe as $function$
@@ -29,6 +29,10 @@ select pg_temp.observe('completed', jsonb_build_object('invocationSeq', 8, 'inpu
 select is((select array[o.inputs::text, o.inputs_truncated::text, o.outputs_truncated::text] from counterfoil.observations as o where o.invocation_seq = 8),
   array['{"password": "[redacted]"}', 'false', 'true'], 'previews are sanitised, and say when they were cut');
 select ok((select octet_length(o.outputs::text) <= 4096 from counterfoil.observations as o where o.invocation_seq = 8), 'they are bounded');
+select pg_temp.observe('started', jsonb_build_object('invocationSeq', 10, 'inputs', (select jsonb_agg('{"pwd": 1}'::jsonb) from generate_series(1, 300)), 'outputs', (repeat('[', 90) || repeat(']', 90))::jsonb));
+select is((select row(o.inputs_truncated, jsonb_typeof(o.inputs))::text from counterfoil.observations as o where o.invocation_seq = 10),
+  '(t,string)', 'a preview that only its markers made too long is cut, and says so');
+select is((select o.outputs_truncated from counterfoil.observations as o where o.invocation_seq = 10), true, 'what lay too deep says so as well');
 select pg_temp.observe('started', '{"invocationSeq": 9, "inputs": "x", "inputsTruncated": true, "at": 1767323045678}');
 select is((select row(o.inputs_truncated, o.observed_at at time zone 'UTC')::text from counterfoil.observations as o where o.invocation_seq = 9),
   '(t,"2026-01-02 03:04:05.678")', 'the observer''s own word and time are kept');

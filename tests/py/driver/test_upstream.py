@@ -164,6 +164,36 @@ async def test_private_addresses_are_refused_however_they_are_written(
     assert not receiver.requests
 
 
+async def test_trust_in_one_port_of_a_host_opens_no_other(receiver: Receiver) -> None:
+    port = receiver.url.rsplit(":", 1)[1]
+    url = f"http://localhost:{port}/"
+    assert (await receiver.post(trusted=[url], url=url)).status == 200
+    error = await failure(receiver, trusted=["http://localhost:1"], url=url)
+    assert error.code == "upstream_address_refused"
+    assert len(receiver.requests) == 1
+
+
+async def test_what_was_checked_is_what_is_connected_to(
+    receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answers = [["93.184.216.34", "127.0.0.1"], ["127.0.0.1"]]
+
+    async def resolve(
+        self: object, host: str, port: int, family: object
+    ) -> list[dict[str, object]]:
+        return [
+            {"hostname": host, "host": address, "port": port, "family": 2, "proto": 0, "flags": 0}
+            for address in answers.pop(0)
+        ]
+
+    monkeypatch.setattr("aiohttp.ThreadedResolver.resolve", resolve)
+    port = receiver.url.rsplit(":", 1)[1]
+    for _ in range(2):
+        error = await failure(receiver, trusted=[], url=f"http://rebinding.example:{port}/")
+        assert error.code == "upstream_address_refused"
+    assert not receiver.requests
+
+
 @pytest.mark.parametrize(
     ("address", "public"),
     [
