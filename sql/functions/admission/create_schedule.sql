@@ -31,47 +31,47 @@ as $function$
 declare
     v_now timestamptz := clock_timestamp();
     v_made counterfoil.schedules;
+    v_next timestamptz;
     v_stands counterfoil.schedules;
     v_differs text;
 begin
     perform counterfoil.check_schedule(
         p_org_id, p_name, p_cron, p_time_zone, p_launch, p_overlap, p_catch_up, p_catch_up_seconds
     );
-    v_made.org_id := p_org_id;
-    v_made.name := p_name;
-    v_made.schedule_id := gen_random_uuid();
-    v_made.cron := p_cron ->> 'expression';
-    v_made.minutes := array(select e.item::text::smallint from jsonb_array_elements(p_cron -> 'minutes') as e (item) order by 1);
-    v_made.hours := array(select e.item::text::smallint from jsonb_array_elements(p_cron -> 'hours') as e (item) order by 1);
-    v_made.days := array(select e.item::text::smallint from jsonb_array_elements(p_cron -> 'days') as e (item) order by 1);
-    v_made.last_day := (p_cron -> 'lastDay')::boolean;
-    v_made.last_working_day := (p_cron -> 'lastWorkingDay')::boolean;
-    v_made.months := array(select e.item::text::smallint from jsonb_array_elements(p_cron -> 'months') as e (item) order by 1);
-    v_made.weekdays := array(select e.item::text::smallint from jsonb_array_elements(p_cron -> 'weekdays') as e (item) order by 1);
-    v_made.nth_weekdays := array(
-        select e.item::text::smallint from jsonb_array_elements(p_cron -> 'nthWeekdays') as e (item) order by 1
-    );
-    v_made.day_and_weekday := (p_cron -> 'dayAndWeekday')::boolean;
-    v_made.every_real_hour := (p_cron -> 'everyRealHour')::boolean;
-    v_made.time_zone := p_time_zone;
-    v_made.launch := p_launch;
-    v_made.overlap := p_overlap;
-    v_made.catch_up := p_catch_up;
-    v_made.catch_up_seconds := coalesce(p_catch_up_seconds, case p_catch_up when 'none' then 60 when 'all' then 86400 end);
-    v_made.created_at := v_now;
-    v_made.next_fire_at := counterfoil.next_fire_at(v_made, v_now);
-    v_made.look_at := v_made.next_fire_at;
-    if v_made.next_fire_at is null then
+    -- In the order of the table's columns; the last ones are set when it fires.
+    select
+        p_org_id, p_name, gen_random_uuid(), p_cron ->> 'expression',
+        array(select e.item::text::smallint from jsonb_array_elements(p_cron -> 'minutes') as e (item) order by 1),
+        array(select e.item::text::smallint from jsonb_array_elements(p_cron -> 'hours') as e (item) order by 1),
+        array(select e.item::text::smallint from jsonb_array_elements(p_cron -> 'days') as e (item) order by 1),
+        (p_cron -> 'lastDay')::boolean, (p_cron -> 'lastWorkingDay')::boolean,
+        array(select e.item::text::smallint from jsonb_array_elements(p_cron -> 'months') as e (item) order by 1),
+        array(select e.item::text::smallint from jsonb_array_elements(p_cron -> 'weekdays') as e (item) order by 1),
+        array(select e.item::text::smallint from jsonb_array_elements(p_cron -> 'nthWeekdays') as e (item) order by 1),
+        (p_cron -> 'dayAndWeekday')::boolean, (p_cron -> 'everyRealHour')::boolean, p_time_zone, p_launch, p_overlap, p_catch_up,
+        coalesce(p_catch_up_seconds, case p_catch_up when 'none' then 60 when 'all' then 86400 end), v_now,
+        null::timestamptz, null::timestamptz, null::timestamptz, null::timestamptz, null::timestamptz, null::text, null::text, null::text
+    into v_made;
+    v_next := counterfoil.next_fire_at(v_made, v_now);
+    if v_next is null then
         perform counterfoil.raise_invalid_argument(
             'p_cron fits no day of the next fifty years.', 'p_cron', 'Give days that the months have.'
         );
     end if;
 
-    insert into counterfoil.schedules as s
-    select v_made.*
+    insert into counterfoil.schedules as s (
+        org_id, name, schedule_id, cron, minutes, hours, days, last_day, last_working_day, months, weekdays, nth_weekdays,
+        day_and_weekday, every_real_hour, time_zone, launch, overlap, catch_up, catch_up_seconds, created_at, next_fire_at, look_at
+    )
+    values (
+        v_made.org_id, v_made.name, v_made.schedule_id, v_made.cron, v_made.minutes, v_made.hours, v_made.days, v_made.last_day,
+        v_made.last_working_day, v_made.months, v_made.weekdays, v_made.nth_weekdays, v_made.day_and_weekday,
+        v_made.every_real_hour, v_made.time_zone, v_made.launch, v_made.overlap, v_made.catch_up, v_made.catch_up_seconds,
+        v_made.created_at, v_next, v_next
+    )
     on conflict on constraint schedules_pkey do nothing;
     if found then
-        return query select p_name, 'created'::text, v_made.next_fire_at;
+        return query select p_name, 'created'::text, v_next;
         return;
     end if;
 

@@ -18,6 +18,11 @@ set search_path = pg_catalog, pg_temp
 as $function$
 declare
     v_schedule counterfoil.schedules;
+    v_next timestamptz;
+    v_buffered_at timestamptz;
+    v_last_fire_at timestamptz;
+    v_last_run_id text;
+    v_outcome text;
     v_is_open boolean;
     v_fires boolean;
     v_latest timestamptz;
@@ -38,20 +43,24 @@ begin
             from counterfoil.runs as r
             where r.org_id = v_schedule.org_id and r.run_id = v_schedule.last_run_id and r.ended_at is null
         );
-        v_schedule.last_error := null;
+        v_next := v_schedule.next_fire_at;
+        v_buffered_at := v_schedule.buffered_at;
+        v_last_fire_at := v_schedule.last_fire_at;
+        v_last_run_id := v_schedule.last_run_id;
+        v_outcome := v_schedule.last_outcome;
 
         for v_turn in 1..100 loop
-            fire_at := v_schedule.next_fire_at;
+            fire_at := v_next;
             v_fires := false;
-            if v_schedule.buffered_at is not null and not v_is_open then
-                fire_at := v_schedule.buffered_at;
-                v_schedule.buffered_at := null;
+            if v_buffered_at is not null and not v_is_open then
+                fire_at := v_buffered_at;
+                v_buffered_at := null;
                 v_fires := true;
             elsif fire_at is null or fire_at > p_now then
                 exit;
             elsif fire_at < p_now - make_interval(secs => v_schedule.catch_up_seconds) then
-                v_schedule.last_outcome := 'missed';
-                v_schedule.next_fire_at := counterfoil.next_fire_at(
+                v_outcome := 'missed';
+                v_next := counterfoil.next_fire_at(
                     v_schedule, p_now - make_interval(secs => v_schedule.catch_up_seconds) - interval '1 microsecond'
                 );
             else
@@ -60,19 +69,19 @@ begin
                     else counterfoil.last_fire_at(v_schedule, fire_at, p_now)
                 end;
                 if v_latest > fire_at then
-                    v_schedule.last_outcome := 'missed';
-                    v_schedule.next_fire_at := v_latest;
+                    v_outcome := 'missed';
+                    v_next := v_latest;
                 else
                     v_fires := v_schedule.overlap = 'allow' or not v_is_open;
                     if not v_fires then
-                        v_schedule.last_outcome := case
-                            when v_schedule.overlap = 'buffer' and v_schedule.buffered_at is null then 'buffered' else 'skipped'
+                        v_outcome := case
+                            when v_schedule.overlap = 'buffer' and v_buffered_at is null then 'buffered' else 'skipped'
                         end;
-                        if v_schedule.last_outcome = 'buffered' then
-                            v_schedule.buffered_at := fire_at;
+                        if v_outcome = 'buffered' then
+                            v_buffered_at := fire_at;
                         end if;
                     end if;
-                    v_schedule.next_fire_at := counterfoil.next_fire_at(v_schedule, fire_at);
+                    v_next := counterfoil.next_fire_at(v_schedule, fire_at);
                 end if;
             end if;
 
@@ -82,29 +91,29 @@ begin
                 v_launches := v_launches || jsonb_build_array(v_launch);
                 run_id := v_launch ->> 'runId';
                 v_is_open := true;
-                v_schedule.last_outcome := 'admitted';
-                v_schedule.last_fire_at := fire_at;
-                v_schedule.last_run_id := run_id;
+                v_outcome := 'admitted';
+                v_last_fire_at := fire_at;
+                v_last_run_id := run_id;
             end if;
             v_org_ids := v_org_ids || v_schedule.org_id;
             v_names := v_names || v_schedule.name;
             v_fired := v_fired || fire_at;
-            v_outcomes := v_outcomes || v_schedule.last_outcome;
+            v_outcomes := v_outcomes || v_outcome;
             v_run_ids := v_run_ids || run_id;
         end loop;
 
         -- While a firing waits for the end of a run, nobody tells: it is looked for.
         update counterfoil.schedules as s
         set
-            next_fire_at = v_schedule.next_fire_at,
+            next_fire_at = v_next,
             look_at = least(
-                v_schedule.next_fire_at, case when v_schedule.buffered_at is not null then p_now + interval '5 seconds' end
+                v_next, case when v_buffered_at is not null then p_now + interval '5 seconds' end
             ),
-            buffered_at = v_schedule.buffered_at,
-            last_fire_at = v_schedule.last_fire_at,
-            last_run_id = v_schedule.last_run_id,
-            last_outcome = v_schedule.last_outcome,
-            last_error = v_schedule.last_error
+            buffered_at = v_buffered_at,
+            last_fire_at = v_last_fire_at,
+            last_run_id = v_last_run_id,
+            last_outcome = v_outcome,
+            last_error = null
         where s.org_id = v_schedule.org_id and s.name = v_schedule.name;
     end loop;
 

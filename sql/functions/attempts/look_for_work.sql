@@ -33,16 +33,34 @@ declare
     v_done bigint;
 begin
     perform counterfoil.check_id(p_worker, 'p_worker');
+    perform counterfoil.check_id(v_lane, 'p_release_lane');
     perform counterfoil.check_limit(p_limit, 1, 1000, 'p_limit');
-    v_due_at := counterfoil.next_attempt_due_at(p_plays, v_lane);
+    v_due_at := counterfoil.due_at(p_plays, v_lane);
     if v_due_at is null or v_due_at > v_now then
-        -- Firing waits for other admissions, so it must not hold what recovery locked.
-        select count(*) into v_done from counterfoil.recover_attempts(p_limit, v_lane) as r;
-        if v_done = 0 then
+        -- Firing waits for other admissions, so it must hold nothing that recovery has looked at.
+        if
+            exists (
+                select
+                from counterfoil.attempts as a
+                where a.release_lane = v_lane and a.status = 'running' and a.lease_expires_at <= v_now
+            )
+            or exists (
+                select
+                from counterfoil.runs as e
+                where e.release_lane = v_lane and e.ended_at is null and e.deadline_at <= v_now
+            )
+            or exists (
+                select
+                from counterfoil.runs as c
+                where c.release_lane = v_lane and c.ended_at is null and c.cancel_deadline_at <= v_now
+            )
+        then
+            select count(*) into v_done from counterfoil.recover_due(p_limit, v_lane) as r;
+        else
             select count(*) into v_done from counterfoil.fire_due_schedules(p_limit) as f;
         end if;
         if v_done > 0 then
-            v_due_at := counterfoil.next_attempt_due_at(p_plays, v_lane);
+            v_due_at := counterfoil.due_at(p_plays, v_lane);
         end if;
     end if;
 

@@ -14,43 +14,12 @@ parallel safe
 called on null input
 security definer
 set search_path = pg_catalog, pg_temp
-set plan_cache_mode = force_generic_plan
-set enable_seqscan = off
-set enable_bitmapscan = off
-set enable_sort = off
-set jit = off
 as $function$
 declare
     v_lane text := coalesce(p_release_lane, 'default');
-    v_plays text[] := p_plays;
-    v_due_at timestamptz;
 begin
     perform counterfoil.check_id(v_lane, 'p_release_lane');
-    if coalesce(cardinality(v_plays), 0) = 0 then
-        v_plays := counterfoil.queued_plays(v_lane);
-    end if;
-
-    select min(r.ready_at) into v_due_at
-    from unnest(v_plays) as p (play_name)
-    cross join lateral (
-        select q.ready_at
-        from counterfoil.run_queue as q
-        where q.release_lane = v_lane and q.play_name = p.play_name and q.state = 'ready'
-        order by q.org_id, q.priority, q.ready_at
-        limit 1
-    ) as r;
-    if v_due_at is null then
-        select min(s.ready_at) into v_due_at
-        from unnest(v_plays) as p (play_name)
-        cross join lateral (
-            select q.ready_at
-            from counterfoil.run_queue as q
-            where q.release_lane = v_lane and q.play_name = p.play_name and q.state = 'sleeping'
-            order by q.ready_at
-            limit 1
-        ) as s;
-    end if;
-    return v_due_at;
+    return counterfoil.due_at(p_plays, v_lane);
 end
 $function$;
 

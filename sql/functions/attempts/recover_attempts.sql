@@ -15,59 +15,15 @@ parallel unsafe
 called on null input
 security definer
 set search_path = pg_catalog, pg_temp
-set plan_cache_mode = force_generic_plan
-set enable_seqscan = off
-set enable_bitmapscan = off
-set jit = off
 as $function$
 declare
     v_lane text := coalesce(p_release_lane, 'default');
-    v_now timestamptz := clock_timestamp();
-    v_due record;
 begin
     perform counterfoil.check_limit(p_limit, 1, counterfoil.setting_integer('claim_batch_max'), 'p_limit');
     perform counterfoil.check_id(v_lane, 'p_release_lane');
-
-    for v_due in
-        select d.org_id, d.run_id, r.attempt, r.outcome
-        from (
-            select u.org_id, u.run_id
-            from (
-                (
-                    select a.org_id, a.run_id
-                    from counterfoil.attempts as a
-                    where a.release_lane = v_lane and a.status = 'running' and a.lease_expires_at <= v_now
-                    limit p_limit
-                )
-                union all
-                (
-                    select e.org_id, e.run_id
-                    from counterfoil.runs as e
-                    where e.release_lane = v_lane and e.ended_at is null and e.deadline_at <= v_now
-                    order by e.deadline_at
-                    limit p_limit
-                )
-                union all
-                (
-                    select c.org_id, c.run_id
-                    from counterfoil.runs as c
-                    where c.release_lane = v_lane and c.ended_at is null and c.cancel_deadline_at <= v_now
-                    order by c.cancel_deadline_at
-                    limit p_limit
-                )
-            ) as u
-            group by u.org_id, u.run_id
-            limit p_limit
-        ) as d
-        cross join lateral counterfoil.recover_run(d.org_id, d.run_id) as r
-        where r.outcome is not null
-    loop
-        org_id := v_due.org_id;
-        run_id := v_due.run_id;
-        attempt := v_due.attempt;
-        outcome := v_due.outcome;
-        return next;
-    end loop;
+    return query
+    select r.org_id, r.run_id, r.attempt, r.outcome
+    from counterfoil.recover_due(p_limit, v_lane) as r;
 end
 $function$;
 
