@@ -39,6 +39,7 @@ from counterfoil.playing.interruptions import (
     Suspended,
     WorkerStopping,
 )
+from counterfoil.playing.logging_handler import RunLogHandler
 from counterfoil.playing.run import AsyncRun, Run
 from counterfoil.settings import Settings
 from counterfoil.values import NotPlainError
@@ -66,6 +67,7 @@ __all__ = [
     "QuotaExceededError",
     "Run",
     "RunCancelled",
+    "RunLogHandler",
     "SchemaVersionError",
     "Settings",
     "StepFailedError",

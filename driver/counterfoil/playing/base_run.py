@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import concurrent.futures
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextvars import ContextVar
 from datetime import timedelta
-from typing import Any
+from typing import Any, ClassVar
 
 from counterfoil.playing.execution import PlayLoop
 from counterfoil.playing.flows import Flow, many_steps, one_step
+from counterfoil.playing.outgoing import MAX_WAITING
 from counterfoil.playing.session import Session
 from counterfoil.playing.steps import Steps
 from counterfoil.playing.waits import wait
@@ -17,9 +19,15 @@ from counterfoil.playing.waits import wait
 inside_step: ContextVar[bool] = ContextVar("counterfoil_inside_step", default=False)
 """Whether the code runs inside a step of a play."""
 
+current_run: ContextVar[BaseRun | None] = ContextVar("counterfoil_current_run", default=None)
+"""The run whose play the code belongs to."""
+
 
 class BaseRun:
     """The run as its play sees it."""
+
+    _pressure_seconds: ClassVar[float]
+    """How long a line may wait, when too many do, until some have been stored."""
 
     def __init__(
         self,
@@ -83,8 +91,29 @@ class BaseRun:
         Sent within a quarter of a second. Characters that PostgreSQL cannot hold become U+FFFD.
         """
         self._session.check()
-        self._session.outgoing.add_log(str(message), context)
+        if not self.keep_line(str(message), context):
+            self._session.check()
+
+    def keep_line(self, text: str, context: Mapping[str, Any]) -> bool:
+        """Keep a line to be sent soon; False when the attempt is over and it never can be.
+
+        When too many lines wait already it waits a little itself, so that a play cannot say things
+        for long faster than they are stored.
+        """
+        if not self._session.outgoing.add_log(text, context):
+            return False
         self._session.flush_soon()
+        if self._session.outgoing.waiting > MAX_WAITING and not self._is_on_workers_loop():
+            flushed = asyncio.run_coroutine_threadsafe(self._session.flush(), self._loop)
+            # Whatever is wrong, the play hears it from its next call.
+            concurrent.futures.wait([flushed], self._pressure_seconds)
+        return True
+
+    def _is_on_workers_loop(self) -> bool:
+        try:
+            return asyncio.get_running_loop() is self._loop
+        except RuntimeError:
+            return False
 
     def _step(
         self,

@@ -20,6 +20,7 @@ import psycopg
 from counterfoil.database import Database
 from counterfoil.errors import LeaseLostError, SchemaVersionError, is_transient
 from counterfoil.functions import ClaimedAttempt, Functions
+from counterfoil.playing.base_run import current_run
 from counterfoil.playing.endings import end_attempt, give_back
 from counterfoil.playing.execution import PlayLoop, in_thread
 from counterfoil.playing.interruptions import AttemptLost, RunCancelled
@@ -238,12 +239,18 @@ class Engine:
         if play.is_coroutine:
             async_run = AsyncRun(session, steps, loop, self._play_loop)
             future, cancel = self._play_loop.start(
-                _called(play.function, play.arguments(async_run, given))
+                _called(async_run, play.function, play.arguments(async_run, given))
             )
             session.when_interrupted(cancel)
             return future
-        arguments = play.arguments(Run(session, steps, loop, self._play_loop), given)
-        return in_thread(lambda: play.function(*arguments), f"counterfoil-{play.name}")
+        run = Run(session, steps, loop, self._play_loop)
+        arguments = play.arguments(run, given)
+
+        def called() -> Any:
+            current_run.set(run)
+            return play.function(*arguments)
+
+        return in_thread(called, f"counterfoil-{play.name}")
 
     async def _every(self, seconds: float, action: Callable[[], Awaitable[None]]) -> None:
         while True:
@@ -323,5 +330,8 @@ class Engine:
             await asyncio.gather(*(give_back(session) for session in left))
 
 
-async def _called(function: Callable[..., Awaitable[Any]], arguments: tuple[Any, ...]) -> Any:
+async def _called(
+    run: AsyncRun, function: Callable[..., Awaitable[Any]], arguments: tuple[Any, ...]
+) -> Any:
+    current_run.set(run)
     return await function(*arguments)

@@ -49,18 +49,29 @@ class Outgoing:
         self._entries: list[_Lines | _Progress] = []
         self._waiting = 0
         self._facts = 0
+        self._closed = False
 
     @property
     def waiting(self) -> int:
         """How many lines and progress events have not been taken yet."""
         return self._waiting
 
-    def add_log(self, text: str, context: Mapping[str, Any]) -> None:
-        """Keep ``text``, one entry a line; ``context`` goes with each of its lines."""
+    def close(self) -> None:
+        """Take nothing more: what is said from now on could not be stored."""
+        with self._lock:
+            self._closed = True
+
+    def add_log(self, text: str, context: Mapping[str, Any]) -> bool:
+        """Keep ``text``, one entry a line; ``context`` goes with each of its lines.
+
+        False when it was closed. What was kept before is taken, and sent, after it.
+        """
         cleaned = clean_log_line(text).removesuffix("\n").split("\n")
         lines = [_bounded(line.removesuffix("\r")) for line in cleaned]
         kept = plain(dict(context), "the context of a log line") if context else None
         with self._lock:
+            if self._closed:
+                return False
             for line in lines:
                 block = self._entries[-1] if self._entries else None
                 if (
@@ -74,6 +85,7 @@ class Outgoing:
                 block.contexts.append(kept)
                 block.characters += len(line)
             self._waiting += len(lines)
+            return True
 
     def add_progress(self, data: Mapping[str, Any]) -> None:
         """Keep one progress event; ``data`` is a dictionary of plain values."""

@@ -16,11 +16,12 @@ from counterfoil.playing.base_run import BaseRun, inside_step
 from counterfoil.playing.execution import in_thread
 from counterfoil.playing.flows import Ask, Command, Do, Flow
 from counterfoil.playing.interruptions import Interrupted
-from counterfoil.playing.outgoing import MAX_WAITING
 
 
 class Run(BaseRun):
     """A run for a play that is a plain function; safe to use from any of its threads."""
+
+    _pressure_seconds = 1.0
 
     def step(
         self,
@@ -68,15 +69,6 @@ class Run(BaseRun):
         """Wait, without holding a worker, for a number of seconds."""
         self._perform(Ask(self._sleep(duration)))
 
-    def log(self, message: object, **context: Any) -> None:
-        """Log a line (or several), with plain values to go with it, such as ``level="warning"``.
-
-        Sent within a quarter of a second. Characters that PostgreSQL cannot hold become U+FFFD.
-        """
-        super().log(message, **context)
-        if self._session.outgoing.waiting > MAX_WAITING:
-            self.flush()
-
     def flush(self) -> None:
         """Send the log and the progress so far, and wait until they are stored."""
         self._perform(Ask(self._session.flush))
@@ -120,6 +112,9 @@ class Run(BaseRun):
 
 class AsyncRun(BaseRun):
     """A run for a play that is a coroutine."""
+
+    # Short: all coroutine plays of a worker wait meanwhile.
+    _pressure_seconds = 0.05
 
     async def step(
         self,

@@ -195,7 +195,8 @@ class Session:
                 await self.call(lambda facts=facts: self._append(facts))  # type: ignore[misc]
 
     async def flush_last(self) -> None:
-        """As `flush`, but also after an interruption, and without complaint."""
+        """As `flush`, but also after an interruption, without complaint, and for good."""
+        self.outgoing.close()
         async with self._sending:
             while facts := self.outgoing.take():
                 try:
