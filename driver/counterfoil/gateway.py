@@ -37,6 +37,7 @@ from counterfoil.receiving.metrics import Metrics
 from counterfoil.receiving.openapi import document
 from counterfoil.receiving.proxy import METHODS, Proxy
 from counterfoil.receiving.reads import Reads
+from counterfoil.receiving.searches import Searches
 from counterfoil.settings import Settings
 from counterfoil.tokens import Use
 
@@ -60,6 +61,7 @@ class Gateway:
         self._failures = Failures(self._functions)
         self._metrics = Metrics()
         self._reads = Reads(self._functions, self._access)
+        self._searches = Searches(self._functions, self._access)
         self._proxy = Proxy(self._functions, settings)
         self._token_seconds = 0
         self._description = json.dumps(document())
@@ -76,6 +78,8 @@ class Gateway:
                 "token",
                 self._billing_token,
             ),
+            ("GET", "/api/v2/runs", "read", self._searches.runs),
+            ("GET", "/api/v2/journal", "read", self._searches.journal),
             ("GET", "/api/v2/runs/{run_id}", "read", self._reads.snapshot),
             ("GET", "/api/v2/runs/{run_id}/state", "read", self._reads.state),
             ("GET", "/api/v2/runs/{run_id}/events", "read", self._reads.events),

@@ -100,13 +100,17 @@ class JournalRow:
 
 @dataclass(frozen=True, slots=True)
 class RunRow:
-    """A row of a search for runs: a run, or the last row (more or end) with its cursor."""
+    """A row of a search for runs: a run, or the last row (more or end) with its cursor.
+
+    ``run_text`` is the run as JSON text, with every number as it was written.
+    """
 
     kind: str
     run_id: str | None
     created_at: datetime | None
     status: str | None
     run: JsonValue
+    run_text: str | None
     cursor: JsonValue
 
 
@@ -272,7 +276,8 @@ class JournalFunctions:
         """One page of runs that match, the latest first; go on with the last row's cursor."""
         return await self._executor.rows(
             RunRow,
-            "select s.kind, s.run_id, s.created_at, s.status, s.run, s.cursor"
+            "select s.kind, s.run_id, s.created_at, s.status, s.run, s.run::text as run_text,"
+            " s.cursor"
             " from {schema}.search_runs("
             "p_org_id => %(p_org_id)s::text, p_status => %(p_status)s::text,"
             " p_play_name => %(p_play_name)s::text, p_query => %(p_query)s::text,"

@@ -4,10 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any, Literal, overload
 from uuid import UUID
 
 from counterfoil.database import Executor
 from counterfoil.json_text import JsonText, JsonValue, encode
+
+
+@dataclass(frozen=True, slots=True)
+class _Document:
+    value: Any
+    text: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,26 +112,32 @@ class OperationFunctions:
             },
         )
 
-    async def get_run(self, org_id: str, run_id: str) -> dict[str, JsonValue]:
-        """A run with its result and its attempts, as one document."""
+    @overload
+    async def get_run(
+        self, org_id: str, run_id: str, *, as_text: Literal[False] = False
+    ) -> dict[str, JsonValue]: ...
+
+    @overload
+    async def get_run(self, org_id: str, run_id: str, *, as_text: Literal[True]) -> JsonText: ...
+
+    async def get_run(
+        self, org_id: str, run_id: str, *, as_text: bool = False
+    ) -> dict[str, JsonValue] | JsonText:
+        """A run with its result and its attempts, as one document.
+
+        ``as_text`` for those who pass it on with every number as it was written.
+        """
         found = await self._executor.rows(
-            _Json,
-            "select g.value from {schema}.get_run(p_org_id => %(p_org_id)s::text,"
+            _Document,
+            "select g.value, g.value::text as text"
+            " from {schema}.get_run(p_org_id => %(p_org_id)s::text,"
             " p_run_id => %(p_run_id)s::text) as g (value)",
             {"p_org_id": org_id, "p_run_id": run_id},
         )
+        if as_text:
+            return JsonText(found[0].text)
         value: dict[str, JsonValue] = found[0].value
         return value
-
-    async def get_run_text(self, org_id: str, run_id: str) -> JsonText:
-        """The same as JSON text, for those who pass it on with every number as it was written."""
-        found = await self._executor.rows(
-            _Text,
-            "select g.value::text as value from {schema}.get_run(p_org_id => %(p_org_id)s::text,"
-            " p_run_id => %(p_run_id)s::text) as g (value)",
-            {"p_org_id": org_id, "p_run_id": run_id},
-        )
-        return JsonText(found[0].value)
 
     async def settings_list(self) -> list[Setting]:
         """Every setting of the installation, by name."""

@@ -8,6 +8,7 @@ from typing import Any
 from counterfoil.receiving import openapi_schemas as schemas
 from counterfoil.receiving.openapi_schemas import Schema
 from counterfoil.receiving.reads import CHANNELS, MODES, ORDERS, PAGE_MAX, POSITION_MAX
+from counterfoil.receiving.searches import STATUSES
 
 _REASONS = {
     "400": "Malformed: what, and where, is in `detail`.",
@@ -48,7 +49,15 @@ def document() -> Schema:
             "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
         },
         "servers": [{"url": "/"}],
-        "paths": {**_ledger(), **_receipts(), **_tokens(), **_reads(), **_control(), **_signs()},
+        "paths": {
+            **_ledger(),
+            **_receipts(),
+            **_tokens(),
+            **_reads(),
+            **_searches(),
+            **_control(),
+            **_signs(),
+        },
         "components": {
             "schemas": {
                 "Receipt": schemas.RECEIPT,
@@ -232,6 +241,60 @@ def _reads() -> Schema:
             )
         }
         for path, identity, summary, answer, parameters in reads
+    }
+
+
+def _searches() -> Schema:
+    text = {"type": "string", "pattern": r"^[^\u0000]*$"}
+    time = {"type": "string", "pattern": schemas.TIME_PATTERN}
+    common = [
+        _parameter("orgId", {"type": "string", "minLength": 1, "maxLength": 200}, required=True),
+        _parameter("query", text),
+        _parameter("since", time),
+        _parameter("until", time),
+        _parameter("limit", {"type": "integer", "minimum": 1, "maximum": PAGE_MAX}),
+    ]
+    searches: list[tuple[str, str, Schema, Schema, list[Schema]]] = [
+        (
+            "journal",
+            "Journal entries of an org that match, the latest first; `cursor` goes on while `next` "
+            "is more.",
+            schemas.ORG_JOURNAL_PAGE,
+            schemas.CURSOR,
+            [
+                _parameter("mode", {"enum": list(MODES)}),
+                _parameter("channel", {"enum": list(CHANNELS)}),
+                _parameter("level", text),
+            ],
+        ),
+        (
+            "runs",
+            "Runs of an org that match, the latest first; `cursor` goes on while `next` is more.",
+            schemas.RUNS_PAGE,
+            schemas.RUN_CURSOR,
+            [
+                _parameter("status", {"enum": list(STATUSES)}),
+                _parameter("playName", text),
+                _parameter("error", text),
+            ],
+        ),
+    ]
+    return {
+        f"/api/v2/{name}": {
+            "get": _operation(
+                f"search_{name}",
+                summary,
+                answer=_answer(answer),
+                errors=_READ,
+                security=[{"internalToken": []}],
+                parameters=[
+                    *common,
+                    *parameters,
+                    {"name": "cursor", "in": "query", "content": _json(cursor)},
+                ],
+            )
+        }
+        for name, summary, answer, cursor, parameters in searches
     }
 
 

@@ -286,6 +286,24 @@ CURSOR = record(
         "position": {"type": "integer", "minimum": -(10**18) + 1, "maximum": 10**18 - 1},
     }
 )
+ORG_JOURNAL_PAGE = record(
+    {
+        "entries": {
+            "type": "array",
+            "items": record({"runId": TEXT, "channel": TEXT, "position": {"type": "integer"}}),
+        },
+        "next": {"enum": ["more", "end"]},
+        "cursor": ANYTHING,
+    }
+)
+RUNS_PAGE = record(
+    {
+        "runs": {"type": "array", "items": record({"orgId": TEXT, "runId": TEXT, "status": TEXT})},
+        "next": {"enum": ["more", "end"]},
+        "cursor": ANYTHING,
+    }
+)
+RUN_CURSOR = record({"at": {"type": "string", "pattern": TIME_PATTERN}, "runId": TEXT})
 ERROR = record(
     {
         "error": {"type": "string", "minLength": 1, "description": "For people."},

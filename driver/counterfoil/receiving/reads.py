@@ -42,13 +42,13 @@ class Reads:
     async def state(self, request: Request) -> Response:
         """The run as it stands in the database that executes it."""
         org_id, run_id = self._named(request)
-        return json_response(200, await self._functions.get_run_text(org_id, run_id))
+        return json_response(200, await self._functions.get_run(org_id, run_id, as_text=True))
 
     async def events(self, request: Request) -> Response:
         """Ledger events behind `after`; `nextAfter` continues, null at the end."""
         org_id, run_id = self._named(request)
-        after = _number(request, "after", 0, least=0, most=POSITION_MAX)
-        limit = _number(request, "limit", EVENTS_PAGE, least=1, most=PAGE_MAX)
+        after = given_number(request, "after", 0, least=0, most=POSITION_MAX)
+        limit = given_number(request, "limit", EVENTS_PAGE, least=1, most=PAGE_MAX)
         events = await self._functions.read_run_events(org_id, run_id, after, limit)
         listed = ",".join(_event_text(event) for event in events)
         following = events[-1].position if len(events) == limit else "null"
@@ -59,18 +59,18 @@ class Reads:
         org_id, run_id = self._named(request)
         rows = await self._functions.search_journal(
             org_id,
-            _text(request, "query"),
+            given_text(request, "query"),
             run_id,
-            _choice(request, "channel", CHANNELS, None),
+            given_choice(request, "channel", CHANNELS, None),
             _cursor(request, "cursor"),
-            _number(request, "limit", JOURNAL_PAGE, least=1, most=PAGE_MAX),
-            level=_text(request, "level"),
-            since=_time(request, "since"),
-            until=_time(request, "until"),
-            mode=_choice(request, "mode", MODES, MODES[0]) or "",
-            order=_choice(request, "order", ORDERS, ORDERS[0]) or "",
+            given_number(request, "limit", JOURNAL_PAGE, least=1, most=PAGE_MAX),
+            level=given_text(request, "level"),
+            since=given_time(request, "since"),
+            until=given_time(request, "until"),
+            mode=given_choice(request, "mode", MODES, MODES[0]) or "",
+            order=given_choice(request, "order", ORDERS, ORDERS[0]) or "",
         )
-        listed = ",".join(_entry_text(row) for row in rows if row.kind == "entry")
+        listed = ",".join(entry_text(row) for row in rows if row.kind == "entry")
         # The last row says how to go on: more, pending or end.
         last = rows[-1]
         cursor = json.dumps(last.cursor, ensure_ascii=False)
@@ -83,52 +83,62 @@ class Reads:
         return self._access.read_scope(request, run_id), run_id
 
 
-def _refuse(name: str, must: str) -> RequestError:
+def refuse(name: str, must: str) -> RequestError:
+    """400: what a parameter of the query must be."""
     return RequestError(400, "invalid_argument", f"{name} must be {must}", name)
 
 
 def _given(request: Request, name: str) -> str | None:
     given = request.query_params.getlist(name)
     if len(given) > 1:
-        raise _refuse(name, "given once")
+        raise refuse(name, "given once")
     return given[0] if given else None
 
 
-def _text(request: Request, name: str) -> str | None:
+def given_text(request: Request, name: str) -> str | None:
+    """A parameter of the query; None where it was not given."""
     given = _given(request, name)
     if given is not None and "\0" in given:
-        raise _refuse(name, "text without U+0000")
+        raise refuse(name, "text without U+0000")
     return given
 
 
-def _number(request: Request, name: str, default: int, *, least: int, most: int) -> int:
+def given_number(request: Request, name: str, default: int, *, least: int, most: int) -> int:
+    """A whole number of the query within its bounds."""
     given = _given(request, name)
     if given is None:
         return default
     if not re.fullmatch("[0-9]{1,18}", given) or not least <= int(given) <= most:
-        raise _refuse(name, f"a number from {least} to {most}")
+        raise refuse(name, f"a number from {least} to {most}")
     return int(given)
 
 
-def _choice(
+def given_choice(
     request: Request, name: str, allowed: tuple[str, ...], default: str | None
 ) -> str | None:
+    """One of a few words."""
     given = _given(request, name)
     if given is None:
         return default
     if given not in allowed:
-        raise _refuse(name, f"one of {', '.join(allowed)}")
+        raise refuse(name, f"one of {', '.join(allowed)}")
     return given
 
 
-def _time(request: Request, name: str) -> datetime | None:
+def given_time(request: Request, name: str) -> datetime | None:
+    """A time of the query, with its offset."""
     given = _given(request, name)
     if given is None:
         return None
     found = _parsed_time(given)
     if found is None:
-        raise _refuse(name, "a time such as 2026-01-31T12:00:00Z")
+        raise refuse(name, "a time such as 2026-01-31T12:00:00Z")
     return found
+
+
+def is_time(text: str) -> bool:
+    """Whether the text is a time that the database takes."""
+    return _parsed_time(text) is not None
 
 
 def _parsed_time(text: str) -> datetime | None:
@@ -148,7 +158,7 @@ def _cursor(request: Request, name: str) -> JsonText | None:
     except RequestError:
         members = {}
     if not _is_cursor(members):
-        raise _refuse(name, "the cursor that a page answered")
+        raise refuse(name, "the cursor that a page answered")
     return JsonText(given)
 
 
@@ -168,7 +178,8 @@ def _event_text(event: LedgerEvent) -> str:
     return f'{{"position":{event.position},"appendedAt":{appended},"event":{event.event}}}'
 
 
-def _entry_text(row: JournalRow) -> str:
+def entry_text(row: JournalRow) -> str:
+    """A journal entry as JSON text, every number as it was written."""
     members = {
         "channel": row.channel,
         "position": row.position,
