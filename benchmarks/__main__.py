@@ -3,12 +3,23 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import statistics
 from collections.abc import Callable
 from pathlib import Path
 
-from benchmarks import admission, delivery, journal, lanes, plot, retention
+from benchmarks import (
+    admission,
+    delivery,
+    gateway,
+    journal,
+    lanes,
+    plot,
+    receipts,
+    retention,
+    steps,
+)
 from benchmarks.server import measured_database
 
 Row = tuple[str, str]
@@ -171,7 +182,57 @@ def claims(dsn: str, rounds: int, queued: int = 1_000_000) -> list[Row]:
     ]
 
 
+def one_step(dsn: str, rounds: int) -> list[Row]:
+    """A step that does nothing against those of absurd and DBOS, and a remembered step's read."""
+    rivals = {"absurd": steps.absurd, "DBOS": steps.dbos}
+    steps.counterfoil(dsn)
+    rates, reads = [], []
+    ratios: dict[str, list[float]] = {}
+    for _ in range(rounds):
+        rates.append(steps.counterfoil(dsn))
+        read, bare = steps.remembered(dsn)
+        reads.append(read / bare)
+        for name, rival in rivals.items():
+            with contextlib.suppress(ImportError):
+                ratios.setdefault(name, []).append(rates[-1] / rival(dsn))
+    missing = "not measured: pip install counterfoil[bench]"
+    return [
+        ("a step: claim, no-op, complete; one play at a time", f"{statistics.median(rates):.0f}/s"),
+        *(
+            (
+                f"the same against a step of {name}",
+                _spread(ratios[name], "× as fast") if ratios.get(name) else missing,
+            )
+            for name in rivals
+        ),
+        ("a remembered step's read against a select by primary key", _spread(reads, "×")),
+    ]
+
+
+def step_receipts(dsn: str, rounds: int) -> list[Row]:
+    """Batches against single calls, and memoised reads against a bare select by key."""
+    batches = [receipts.batch_ratio(dsn, number) for number in range(rounds)]
+    reads = [receipts.read_ratio(dsn) for _ in range(rounds)]
+    return [
+        ("receipts claimed and completed, 100 a call against 1 a call", _spread(batches, "×")),
+        ("memoised read against a bare select by key", _spread(reads, "×")),
+    ]
+
+
+def gateway_load(dsn: str, rounds: int) -> list[Row]:
+    """64 clients at once, and 10,000 hostile requests."""
+    return [
+        (name, f"{dict(load.statuses)}, p99 {load.p99_ms:.0f} ms, {before:.0f} → {after:.0f} MB")
+        for name, load in (
+            ("gateway, 64 clients, claims and completions: answers", gateway.busy(dsn)),
+            ("gateway, 10,000 hostile requests: answers", gateway.hostile(dsn)),
+        )
+        for before, after in [load.memory_mb]
+    ]
+
+
 BENCHES = {
+    "steps": one_step,
     "admissions": admissions,
     "claims": claims,
     "hot-path": hot_path,
@@ -179,6 +240,8 @@ BENCHES = {
     "journal": journal_costs,
     "lanes": lane_independence,
     "retention": retention_day,
+    "receipts": step_receipts,
+    "gateway": gateway_load,
 }
 
 
