@@ -8,10 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import LiteralString
 
 from counterfoil.calls.ledger import HttpAnswer
 from counterfoil.database import Executor
 from counterfoil.json_text import JsonValue, encode
+
+_CLAIM_OF: LiteralString = (
+    "select c.ordinal, c.key, c.receipt, c.claimed from {schema}.claim_receipts("
+)
+_RELAXED_CLAIM_OF: LiteralString = (
+    "select c.ordinal, c.key, c.receipt, c.claimed from"
+    " (select pg_catalog.set_config('synchronous_commit', 'off', true)) as s"
+    " cross join lateral {schema}.claim_receipts("
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,16 +73,20 @@ class ReceiptFunctions:
         keys: Sequence[str],
         lease_ids: Sequence[str | None],
         options: JsonValue,
+        *,
+        relaxed: bool = False,
     ) -> list[Receipt]:
         """Claim receipts, or get what was computed.
 
         Options: ``leaseAware``, ``reclaimRunning``, ``forceRefresh``, ``forceFailedRefresh``
-        (booleans) and ``leaseSeconds``.
+        (booleans) and ``leaseSeconds``. ``relaxed`` does not wait until the transaction is on disk:
+        a claim that a crash of the server undoes is as one whose lease lapsed. It goes for the
+        whole transaction, so leave it out where that does more.
         """
         return await self._executor.rows(
             Receipt,
-            "select c.ordinal, c.key, c.receipt, c.claimed from {schema}.claim_receipts("
-            "p_org_id => %(p_org_id)s::text, p_run_id => %(p_run_id)s::text,"
+            (_RELAXED_CLAIM_OF if relaxed else _CLAIM_OF)
+            + "p_org_id => %(p_org_id)s::text, p_run_id => %(p_run_id)s::text,"
             " p_run_attempt => %(p_run_attempt)s::integer, p_keys => %(p_keys)s::text[],"
             " p_lease_ids => %(p_lease_ids)s::text[], p_options => %(p_options)s::jsonb) as c",
             {

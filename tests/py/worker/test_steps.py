@@ -8,7 +8,15 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from counterfoil import AsyncRun, NotPlainError, PermanentError, Run, StepFailedError
+from counterfoil import (
+    AsyncRun,
+    Database,
+    Functions,
+    NotPlainError,
+    PermanentError,
+    Run,
+    StepFailedError,
+)
 from tests.py.worker.bench import ORG, Bench
 
 
@@ -312,3 +320,19 @@ def test_errors_of_plain_values_survive_pickling() -> None:
     error = NotPlainError("it", "$.a", "is a set")
     again = pickle.loads(pickle.dumps(error))
     assert (str(again), again.path, again.reason) == (str(error), "$.a", "is a set")
+
+
+async def test_claiming_a_step_leaves_no_later_commit_relaxed(installed: str) -> None:
+    async with Database(installed, min_size=1, max_size=1) as database:
+        bench = Bench(installed, Functions(database))
+        await bench.launch("play")
+        await bench.functions.claim_attempts("w", 1, 60, ["play"], "default")
+        options = {"leaseAware": True, "leaseSeconds": 60}
+        for key, relaxed in (("a", True), ("b", False)):
+            (claim,) = await bench.functions.claim_receipts(
+                ORG, "run", 1, [key], [key], options, relaxed=relaxed
+            )
+            assert claim.claimed
+            assert await database.rows(
+                dict, "select current_setting('synchronous_commit') as kept", {}
+            ) == [{"kept": "on"}]
