@@ -20,7 +20,7 @@ Prefix = list[tuple[Any, ...]]
 
 ORG = "bench"
 RUNS = 2000
-SECONDS = 8.0
+SECONDS = 5.0
 
 
 def floor(dsn: str, clients: int = 8) -> Result:

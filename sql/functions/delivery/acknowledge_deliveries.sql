@@ -27,6 +27,8 @@ set enable_seqscan = off
 set enable_bitmapscan = off
 set enable_hashjoin = off
 set enable_mergejoin = off
+set enable_material = off
+set jit = off
 as $function$
 declare
     v_now timestamptz;
@@ -47,12 +49,18 @@ begin
         select l.org_id, l.run_id, g.through_seq, g.ordinality
         from unnest(p_org_ids, p_run_ids, p_through_seqs)
             with ordinality as g (org_id, run_id, through_seq, ordinality)
-        inner join counterfoil.lanes as l on l.org_id = g.org_id and l.run_id = g.run_id and l.lane = p_lane
-        where
-            l.lease_owner = p_lease_owner and l.lease_expires_at > v_now
-            and g.through_seq between l.head_seq and l.lease_through_seq
-            and coalesce(l.receipt_through_seq, g.through_seq) = g.through_seq
-        for no key update of l skip locked
+        -- By key, whatever a plan made while the table was small would rather read.
+        cross join lateral (
+            select k.org_id, k.run_id
+            from counterfoil.lanes as k
+            where
+                k.org_id = g.org_id and k.run_id = g.run_id and k.lane = p_lane
+                and k.lease_owner = p_lease_owner and k.lease_expires_at > v_now
+                and g.through_seq between k.head_seq and k.lease_through_seq
+                and coalesce(k.receipt_through_seq, g.through_seq) = g.through_seq
+            limit 1
+            for no key update skip locked
+        ) as l
     ) as k;
 
     if v_held.org_ids is not null then

@@ -27,22 +27,30 @@ set enable_seqscan = off
 set enable_bitmapscan = off
 set enable_hashjoin = off
 set enable_mergejoin = off
+set enable_material = off
+set jit = off
 as $function$
 declare
     v_failing record;
 begin
     with held as materialized (
         select
-            l.org_id, l.run_id, l.head_seq, l.tail_seq, l.failures, l.receipt_key, l.receipt_frozen_at,
+            l.row_at, l.org_id, l.run_id, l.head_seq, l.tail_seq, l.failures, l.receipt_key, l.receipt_frozen_at,
             g.through_seq, l.tail_seq = g.through_seq as is_done
         from unnest(p_org_ids, p_run_ids, p_through_seqs) as g (org_id, run_id, through_seq)
-        inner join counterfoil.lanes as l on l.org_id = g.org_id and l.run_id = g.run_id and l.lane = p_lane
+        -- By key, whatever a plan made while the table was small would rather read.
+        cross join lateral (
+            select k.*, k.ctid as row_at
+            from counterfoil.lanes as k
+            where k.org_id = g.org_id and k.run_id = g.run_id and k.lane = p_lane
+            limit 1
+        ) as l
     ),
 
     done as (
         delete from counterfoil.lanes as l
         using held as h
-        where h.is_done and l.org_id = h.org_id and l.run_id = h.run_id and l.lane = p_lane
+        where h.is_done and l.ctid = h.row_at
     ),
 
     advanced as (
@@ -66,7 +74,7 @@ begin
             receipt_piece_max_events = null,
             receipt_piece_max_bytes = null
         from held as h
-        where not h.is_done and l.org_id = h.org_id and l.run_id = h.run_id and l.lane = p_lane
+        where not h.is_done and l.ctid = h.row_at
     ),
 
     cleared as (

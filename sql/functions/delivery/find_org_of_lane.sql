@@ -13,6 +13,10 @@ parallel safe
 called on null input
 security invoker
 set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set enable_bitmapscan = off
+set jit = off
 as $function$
 declare
     v_org_ids text[];
@@ -20,7 +24,12 @@ begin
     select array_agg(l.org_id)
     into v_org_ids
     from counterfoil.pending_orgs() as g (org_id)
-    inner join counterfoil.lanes as l on l.org_id = g.org_id and l.run_id = p_run_id and l.lane = p_lane;
+    cross join lateral (
+        select k.org_id
+        from counterfoil.lanes as k
+        where k.org_id = g.org_id and k.run_id = p_run_id and k.lane = p_lane
+        limit 1
+    ) as l;
 
     if cardinality(v_org_ids) > 1 then
         perform counterfoil.raise_invalid_argument(

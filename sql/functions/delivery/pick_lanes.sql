@@ -29,6 +29,8 @@ set enable_bitmapscan = off
 set enable_sort = off
 set enable_hashjoin = off
 set enable_mergejoin = off
+set enable_material = off
+set jit = off
 as $function$
 begin
     picked_at := clock_timestamp();

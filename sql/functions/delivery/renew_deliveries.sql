@@ -29,6 +29,8 @@ set enable_seqscan = off
 set enable_bitmapscan = off
 set enable_hashjoin = off
 set enable_mergejoin = off
+set enable_material = off
+set jit = off
 as $function$
 declare
     v_now timestamptz;
@@ -50,10 +52,16 @@ begin
         select l.org_id, l.run_id, g.ordinality
         from unnest(p_org_ids, p_run_ids, p_through_seqs)
             with ordinality as g (org_id, run_id, through_seq, ordinality)
-        inner join counterfoil.lanes as l on l.org_id = g.org_id and l.run_id = g.run_id and l.lane = p_lane
-        where
-            l.lease_owner = p_lease_owner and l.lease_expires_at > v_now and l.lease_through_seq = g.through_seq
-        for no key update of l skip locked
+        -- By key, whatever a plan made while the table was small would rather read.
+        cross join lateral (
+            select k.org_id, k.run_id
+            from counterfoil.lanes as k
+            where
+                k.org_id = g.org_id and k.run_id = g.run_id and k.lane = p_lane
+                and k.lease_owner = p_lease_owner and k.lease_expires_at > v_now and k.lease_through_seq = g.through_seq
+            limit 1
+            for no key update skip locked
+        ) as l
     ) as k;
 
     v_piece_max_events := counterfoil.setting_integer('delivery_piece_max_events')::integer;
@@ -61,9 +69,14 @@ begin
 
     return query
     with held as materialized (
-        select h.ordinality, l.org_id, l.run_id, coalesce(l.receipt_key, f.receipt_key) as receipt_key
+        select h.ordinality, l.row_at, coalesce(l.receipt_key, f.receipt_key) as receipt_key
         from unnest(v_held.org_ids, v_held.run_ids, v_held.ordinals) as h (org_id, run_id, ordinality)
-        inner join counterfoil.lanes as l on l.org_id = h.org_id and l.run_id = h.run_id and l.lane = p_lane
+        cross join lateral (
+            select k.*, k.ctid as row_at
+            from counterfoil.lanes as k
+            where k.org_id = h.org_id and k.run_id = h.run_id and k.lane = p_lane
+            limit 1
+        ) as l
         cross join lateral (
             select
                 counterfoil.receipt_key(
@@ -94,7 +107,8 @@ begin
                 when p_freeze then coalesce(l.receipt_piece_max_bytes, v_piece_max_bytes) else l.receipt_piece_max_bytes
             end
         from held as h
-        where l.org_id = h.org_id and l.run_id = h.run_id and l.lane = p_lane
+        -- By place, which the lock keeps.
+        where l.ctid = h.row_at
         returning h.ordinality, h.receipt_key, l.receipt_frozen_at
     )
 

@@ -49,6 +49,7 @@ set enable_bitmapscan = off
 set enable_hashjoin = off
 set enable_mergejoin = off
 set enable_material = off
+set enable_sort = off
 set jit = off
 as $function$
 begin
@@ -56,7 +57,7 @@ begin
     with held as materialized (
         select
             g.ordinality,
-            l.ctid as row_at,
+            l.row_at,
             l.org_id,
             l.run_id,
             l.head_seq,
@@ -66,7 +67,13 @@ begin
             l.failures > 0 as has_failures,
             p_allow_ingress_prefix and coalesce(l.terminal_seq, l.wait_seq) is not null as combines
         from unnest(p_org_ids, p_run_ids) with ordinality as g (org_id, run_id, ordinality)
-        inner join counterfoil.lanes as l on l.org_id = g.org_id and l.run_id = g.run_id and l.lane = p_lane
+        -- By key, whatever a plan made while the table was small would rather read.
+        cross join lateral (
+            select k.*, k.ctid as row_at
+            from counterfoil.lanes as k
+            where k.org_id = g.org_id and k.run_id = g.run_id and k.lane = p_lane
+            limit 1
+        ) as l
         where
             l.blocked_at is null and l.due_at <= p_now
             and (l.lease_expires_at is null or l.lease_expires_at <= p_now)
@@ -171,10 +178,14 @@ begin
             where a.org_id = t.org_id and a.run_id = t.run_id
         ) end
     from taken as t
-    inner join counterfoil.outbox as o
-        on
-            o.org_id = t.org_id and o.run_id = t.run_id and o.lane = p_lane
-            and o.seq between t.first_seq and t.through_seq
+    cross join lateral (
+        select f.seq, f.event_id, f.event_type, f.delivery_key, f.deferred, f.payload, f.created_at
+        from counterfoil.outbox as f
+        where
+            f.org_id = t.org_id and f.run_id = t.run_id and f.lane = p_lane
+            and f.seq between t.first_seq and t.through_seq
+        order by f.seq
+    ) as o
     order by t.ordinality, o.seq;
 end
 $function$;
