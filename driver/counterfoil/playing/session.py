@@ -10,7 +10,7 @@ import logging
 import threading
 import time
 from collections.abc import Awaitable, Callable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import psycopg
 
@@ -57,6 +57,7 @@ class Session:
         self._sending = asyncio.Lock()
         self._flush_timer: asyncio.TimerHandle | None = None
         self._flushes: set[asyncio.Task[None]] = set()
+        self._unsent: list[dict[str, Any]] = []
 
     @property
     def interruption(self) -> type[Interrupted] | None:
@@ -191,14 +192,21 @@ class Session:
         """Append everything that was said, in order. Raises what the database refused."""
         async with self._sending:
             self._flush_timer = None
-            while facts := self.outgoing.take():
-                await self.call(lambda facts=facts: self._append(facts))  # type: ignore[misc]
+            while facts := self._next_facts():
+                try:
+                    await self.call(lambda facts=facts: self._append(facts))  # type: ignore[misc]
+                except Exception:
+                    self._unsent = []
+                    raise
+                # What an interruption keeps from being sent remains for `flush_last`.
+                self._unsent = []
 
     async def flush_last(self) -> None:
         """As `flush`, but also after an interruption, without complaint, and for good."""
         self.outgoing.close()
         async with self._sending:
-            while facts := self.outgoing.take():
+            while facts := self._next_facts():
+                self._unsent = []
                 try:
                     await self.last_call(lambda facts=facts: self._append(facts))  # type: ignore[misc]
                 except psycopg.Error as error:
@@ -206,6 +214,10 @@ class Session:
                         "what a play said was refused",
                         extra=self.label | {"error": type(error).__name__},
                     )
+
+    def _next_facts(self) -> list[dict[str, Any]]:
+        self._unsent = self._unsent or self.outgoing.take()
+        return self._unsent
 
     async def _append(self, facts: list[dict[str, object]]) -> None:
         at = self.claimed

@@ -15,7 +15,7 @@ import psycopg
 import pytest
 
 from counterfoil import AsyncRun, Run, RunLogHandler
-from counterfoil.playing import base_run
+from counterfoil.playing import base_run, outgoing
 from counterfoil.stack import Stack
 from tests.py.worker.bench import Bench
 
@@ -109,6 +109,40 @@ async def test_a_play_that_says_much_waits_but_not_for_long(
         await bench.ended()
     assert await bench.lines() == [f"line {number}" for number in range(20)]
     assert sorted(spent)[-10] >= 0.02
+
+
+async def test_lines_taken_up_when_the_worker_stops_are_sent(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(outgoing, "_LINES_PER_EVENT", 1)
+    monkeypatch.setattr(outgoing, "_FACTS_PER_CALL", 1)
+    worker = bench.worker(drain_seconds=0)
+    begun, locked, said = threading.Event(), threading.Event(), threading.Event()
+
+    @worker.play("talks")
+    def talks(run: Run) -> None:
+        begun.set()
+        assert locked.wait(20)
+        run.log("one")
+        run.log("two")
+        said.set()
+        run.sleep(60)
+
+    await bench.launch("talks")
+    async with bench.working(worker):
+        assert await asyncio.to_thread(begun.wait, 20)
+        connection = await psycopg.AsyncConnection.connect(bench.dsn)
+        await connection.execute("select 1 from counterfoil.runs for update")
+        locked.set()
+        assert await asyncio.to_thread(said.wait, 20)
+        await bench.eventually(
+            lambda: bench.rows("select 1 from pg_stat_activity where wait_event_type = 'Lock'"),
+            bool,
+        )
+        # The first line is on its way, the second one comes up when the run is given back.
+        worker.stop()
+        await connection.close()
+    assert await bench.lines() == ["one", "two"]
 
 
 async def test_no_line_is_lost_at_sigterm(bench: Bench, tmp_path: Path) -> None:
