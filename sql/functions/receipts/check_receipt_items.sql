@@ -42,7 +42,7 @@ begin
             when jsonb_typeof(i.item) <> 'object' then ''
             when jsonb_typeof(i.item -> 'key') is distinct from 'string' then '.key'
             when
-                length(i.item ->> 'key') not between 1 and 1000 or i.item ->> 'key' ~ '[\u0001-\u001f\u007f-\u009f\u2028\u2029]'
+                length(i.item ->> 'key') not between 1 and 1000 or i.item ->> 'key' ~ '[[:cntrl:]]'
                 then '.key'
             when
                 coalesce(jsonb_typeof(i.item -> 'leaseId'), 'null') not in ('null', 'string')
