@@ -23,6 +23,8 @@ _HEADER = ("Promises", "Locks", "Raises", "Since")
 _RAISE_PARTS = {0: "errcode", 1: "message", 2: "detail", 3: "hint"}
 _ERROR = 21
 _LINE = 140
+_ESCAPED = re.compile(r"\b[eE]'((?:[^'\\]|\\.|'')*)'", re.DOTALL)
+_UNKNOWN_ESCAPE = re.compile(r"\\(?:[bfnrtxuU0-7'\\]|(.))")
 _PINNED = ["pg_catalog", "pg_temp"]
 
 
@@ -203,6 +205,16 @@ def _upper_case(path: Path, text: str, first_line: int) -> Iterator[Finding]:
             yield Finding(path, line, "lower-case", f"{word} is not in lower case")
 
 
+def escapes(source: Source, tree: Tree) -> Iterator[Finding]:
+    """An escape means the same everywhere: 15 takes one that it does not know for a letter."""
+    for string in _ESCAPED.finditer(source.text):
+        for escape in _UNKNOWN_ESCAPE.finditer(string[1]):
+            if escape[1] is not None:
+                line = source.text.count("\n", 0, string.start(1) + escape.start()) + 1
+                message = f"\\{escape[1]} is no escape on PostgreSQL 15: write it as \\x…"
+                yield Finding(source.path, line, "escape", message)
+
+
 def line_length(source: Source, tree: Tree) -> Iterator[Finding]:
     """Code fits on a screen. The literal of a comment on an object is one line, however long."""
     for number, line in enumerate(source.text.splitlines(), 1):
@@ -249,6 +261,7 @@ RULES: tuple[Rule, ...] = (
     in_queries,
     no_triggers,
     lower_case,
+    escapes,
     line_length,
 )
 

@@ -6,9 +6,9 @@ from typing import Any
 
 Schema = dict[str, Any]
 
-_PRINTED = r"[^\u0000-\u0020\u007f-\u009f\u2028\u2029]"
+_PRINTED = r"[^\u0000-\u0020\u007f-\u009f]"
 _KEY_PATTERN = rf"^[\t-\r ]*{_PRINTED}(?:(?:{_PRINTED}| )*{_PRINTED})?[\t-\r ]*$"
-_ID_PATTERN = r"^[^\u0000-\u001f\u007f-\u009f\u2028\u2029]+$"
+_ID_PATTERN = r"^[^\u0000-\u001f\u007f-\u009f]+$"
 _DAY = r"(?:(?:0[1-9]|1[0-2])-(?:0[1-9]|1\d|2[0-8])|(?:0[13-9]|1[0-2])-30)"
 TIME_PATTERN = (
     rf"^(?:19|20)\d\d-{_DAY}T(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d{{1,6}})?"

@@ -13,7 +13,7 @@ parallel safe
 strict
 security invoker
 as $function$
-    select btrim(p_key, e' \t\n\r\f\v')
+    select btrim(p_key, e' \t\n\r\f\x0b')
 $function$;
 
 comment on function counterfoil.trim_key(text) is

@@ -78,6 +78,7 @@ BROKEN = [
     ("lower-case", SHOUT, "returns table", "RETURNS table"),
     ("lower-case", SHOUT, "for update of w", "FOR UPDATE of w"),
     ("lower-case", SHOUT, "said_at", "saidAt"),
+    ("escape", SHOUT, "v_now := clock_timestamp();", r"v_now := clock_timestamp() + e'1\\\v'::interval;"),
     ("line-length", SHOUT, "v_now := clock_timestamp();", "v_now := clock_timestamp();" + " " * 150 + "-- far"),
     ("allows", SHOUT, "-- Since:    1\n", "-- Since:    1\n-- allows: merge: no reason, as there is none\n"),
     ("parse", SHOUT, "if v_found.word is null then", "if v_found.word is null"),
@@ -98,7 +99,7 @@ def test_every_rule_has_a_sample_that_breaks_it() -> None:
     assert named >= {
         *("one-name", "header", "names", "markings", "search-path", "comment-and-revoke", "raise"),
         *("exception-block", "qualified", "column-alias", "volatile", "optional-filter", "merge"),
-        *("advisory-lock", "trigger", "lower-case", "line-length", "allows", "parse"),
+        *("advisory-lock", "trigger", "lower-case", "escape", "line-length", "allows", "parse"),
     }
 
 
