@@ -1,7 +1,7 @@
 begin;
 \ir ../setup.psql
 \ir setup.psql
-select plan(33);
+select plan(41);
 
 select pg_temp.run_with(
   array['runner.logs'],
@@ -45,9 +45,16 @@ select is(pg_temp.found('  '), '1 2 3 4 5 6 7 8 9 end', 'nor does a blank one as
 set local statement_timeout = '2s';
 select is(pg_temp.found(q), 'end', left(q, 30))
 from unnest(array[
-  repeat('a', 100000), repeat('a ', 50000), repeat('"', 10001) || 'z', '(((((', '*?+[', 'a & | ! <-> b:*', ''';select 1', E'\x01\x02'
+  repeat('a', 5000000), repeat('a ', 2500000), repeat('"row sheet ', 500000), repeat('"', 10001) || 'z', '(((((', '*?+[', 'a & | ! <-> b:*', ''';select 1', E'\x01\x02'
 ]) as q;
+select is(pg_temp.found(q, 'substring'), 'end', 'as a substring: ' || left(q, 30))
+from unnest(array[repeat('a', 5000000), repeat('a ', 2500000), repeat(' ', 10000) || 'refused', repeat('東京', 2000000)]) as q;
 set local statement_timeout = 0;
+
+-- Of a long query the first 10,000 characters count, and the beginning of a word that they cut through.
+select is(pg_temp.found('refused ' || repeat(' ', 9992) || 'connection'), '1 8 9 end', 'words further on do not count');
+select is(pg_temp.found(repeat(' ', 9995) || 'connection'), '1 2 8 end', 'a word that is cut through is looked for by its beginning');
+select is(pg_temp.found(repeat(' ', 9995) || 'connwrong'), 'end', 'and that must be there');
 
 select is(
   (select s.highlights from counterfoil.search_journal('acme', 'refused', 'r1', p_limit => 1) as s where s.kind = 'entry'),
