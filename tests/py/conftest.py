@@ -1,7 +1,8 @@
 """Fixtures that give tests a server and databases of their own.
 
 ``COUNTERFOIL_TEST_DSN`` (a superuser's connection string) names the server to use; without it a
-throwaway server of the embedded wheel is started for the session. Tests that use any of these
+throwaway one is started for the session: of the embedded wheel, or of the major version that
+``COUNTERFOIL_TEST_SERVER`` names. Tests that use any of these
 fixtures get the marker ``database``, so that ``pytest -m database`` can repeat them on another
 server.
 """
@@ -21,7 +22,7 @@ from tests.servers.databases import (
     drop_database,
     install,
 )
-from tests.servers.throwaway import ThrowawayServer
+from tests.servers.throwaway import EMBEDDED, ThrowawayServer
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -38,7 +39,7 @@ def admin_dsn() -> Iterator[str]:
     if given:
         yield given
         return
-    with ThrowawayServer() as server:
+    with ThrowawayServer(os.environ.get("COUNTERFOIL_TEST_SERVER", EMBEDDED)) as server:
         yield server.dsn()
 
 

@@ -34,6 +34,12 @@ class Servers:
     def _dsn(self, which: str) -> str:
         return self.given or self._stack.enter_context(ThrowawayServer(which)).dsn()
 
+    def named(self, which: str) -> dict[str, str]:
+        """The variable that says which server to use: the given one, or one of which kind."""
+        if self.given:
+            return {"COUNTERFOIL_TEST_DSN": self.given}
+        return {"COUNTERFOIL_TEST_SERVER": which}
+
     def each(self, *names: str) -> tuple[str, ...]:
         """The servers to run on: those named, or the given one."""
         return ("dsn",) if self.given else names
@@ -67,7 +73,7 @@ def isolation_on(servers: Servers, which: str, paths: list[Path], name: str) -> 
 def pytest_on(servers: Servers, which: str, paths: list[Path], name: str) -> Outcome:
     """pytest on one server. What touches no database is the same everywhere, so it runs once."""
     only = "database" if which == DEBIAN else None
-    return pytests.run(name, servers.dsn(which), paths, only)
+    return pytests.run(name, servers.named(which), paths, only)
 
 
 def guarded(name: str, run: Callable[[str], Outcome]) -> Outcome:

@@ -8,7 +8,7 @@ import sys
 import tempfile
 import time
 import xml.etree.ElementTree as ET
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from tests.suite.outcome import Outcome
@@ -16,18 +16,28 @@ from tests.suite.outcome import Outcome
 ROOT = Path(__file__).parents[2]
 
 
-def run(part: str, admin_dsn: str, paths: Sequence[Path], marker: str | None) -> Outcome:
-    """Run pytest with ``admin_dsn`` as the server under test, if asked only what has a marker."""
+JOBS = 2
+
+
+def run(part: str, server: Mapping[str, str], paths: Sequence[Path], marker: str | None) -> Outcome:
+    """Run pytest; ``server`` is what tells ``conftest.py`` the server, as environment variables.
+
+    Servers of the suite are started by pytest's own processes, one each, so that roles and other
+    things of a whole server are not shared by tests that run at the same time; on a given server
+    they run one after the other. With ``marker`` only what has it is run.
+    """
     began = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "report.xml"
         command = [sys.executable, "-m", "pytest", "-q", f"--junitxml={report}"]
         command += ["--durations=10", "--durations-min=5"]
         command += ["-m", marker] if marker else []
+        if "COUNTERFOIL_TEST_DSN" not in server:
+            command += ["--numprocesses", str(JOBS), "--dist", "worksteal"]
         command += [str(path) for path in paths]
         # What a person set for their own installation must not leak into the tests.
         own = {k: v for k, v in os.environ.items() if not k.startswith("COUNTERFOIL_")}
-        ran = subprocess.run(command, cwd=ROOT, env=own | {"COUNTERFOIL_TEST_DSN": admin_dsn})
+        ran = subprocess.run(command, cwd=ROOT, env=own | dict(server))
         passed, failed = read_counts(report, ran.returncode)
     return Outcome(part, passed, failed, time.monotonic() - began)
 
