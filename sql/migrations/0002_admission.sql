@@ -37,6 +37,7 @@ create table counterfoil.admission_counters (
     active bigint not null default 0,
     window_start timestamptz not null default '-infinity',
     window_launches bigint not null default 0,
+    freed_at timestamptz not null default now(),
     constraint admission_counters_pkey primary key (org_id, shard),
     constraint admission_counters_shard_in_range check (shard between 0 and 15),
     constraint admission_counters_launches_not_negative check (window_launches >= 0)
@@ -50,6 +51,7 @@ comment on column counterfoil.admission_counters.queued is 'This row''s part of 
 comment on column counterfoil.admission_counters.active is 'This row''s part of the number of runs in status running.';
 comment on column counterfoil.admission_counters.window_start is 'Start of the clock minute that window_launches counts.';
 comment on column counterfoil.admission_counters.window_launches is 'Admissions through this row in that minute.';
+comment on column counterfoil.admission_counters.freed_at is 'When a run last left the queue through this row, or since when the row is there: how long to wait for a place.';
 
 create table counterfoil.concurrency_keys (
     org_id text collate "C" not null,

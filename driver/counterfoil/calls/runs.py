@@ -98,6 +98,11 @@ class RecoveredAttempt:
 
 
 @dataclass(frozen=True, slots=True)
+class _DueIn:
+    seconds: float | None
+
+
+@dataclass(frozen=True, slots=True)
 class DueAt:
     """When something is next due; None when nothing is."""
 
@@ -307,11 +312,15 @@ class RunFunctions:
         release_lane: str,
         limit: int,
         listener: str | None = None,
-    ) -> datetime | None:
-        """When there will be something to do; recovers runs and fires schedules on the way."""
+    ) -> float | None:
+        """In how many seconds, by the database's clock, there will be something to do.
+
+        0 or less: there is now; None: not known. Recovers runs and fires schedules on the way.
+        """
         found = await self._executor.rows(
-            DueAt,
-            "select l.due_at from {schema}.look_for_work(p_worker => %(p_worker)s::text,"
+            _DueIn,
+            "select extract(epoch from l.due_at - pg_catalog.clock_timestamp())::float8 as seconds"
+            " from {schema}.look_for_work(p_worker => %(p_worker)s::text,"
             " p_plays => %(p_plays)s::text[], p_release_lane => %(p_release_lane)s::text,"
             " p_limit => %(p_limit)s::integer, p_listener => %(p_listener)s::text) as l (due_at)",
             {
@@ -322,7 +331,7 @@ class RunFunctions:
                 "p_listener": listener,
             },
         )
-        return found[0].due_at
+        return found[0].seconds
 
     async def next_attempt_due_at(self, plays: Sequence[str], release_lane: str) -> datetime | None:
         """When an attempt of these plays is next claimable; None when none is known."""

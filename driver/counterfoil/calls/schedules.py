@@ -11,7 +11,7 @@ from counterfoil.json_text import JsonValue, encode
 
 @dataclass(frozen=True, slots=True)
 class ScheduleCreated:
-    """``outcome`` is created or replayed."""
+    """``outcome`` is created, replayed or replaced."""
 
     name: str
     outcome: str
@@ -71,11 +71,13 @@ class ScheduleFunctions:
         overlap: str = "skip",
         catch_up: str = "one",
         catch_up_seconds: int | None = None,
+        replace: bool = False,
     ) -> ScheduleCreated:
         """Launch ``launch`` whenever ``cron`` (from `counterfoil.cron.parse_cron`) fits.
 
         ``overlap``: allow, skip or buffer; ``catch_up``: none, one or all, at most
-        ``catch_up_seconds`` late. A repeat is ``replayed``.
+        ``catch_up_seconds`` late. A repeat is ``replayed``; other contents than before are
+        refused, or with ``replace`` they hold from now on.
         """
         found = await self._executor.rows(
             ScheduleCreated,
@@ -84,7 +86,8 @@ class ScheduleFunctions:
             " p_cron => %(p_cron)s::jsonb, p_time_zone => %(p_time_zone)s::text,"
             " p_launch => %(p_launch)s::jsonb, p_overlap => %(p_overlap)s::text,"
             " p_catch_up => %(p_catch_up)s::text,"
-            " p_catch_up_seconds => %(p_catch_up_seconds)s::integer) as c",
+            " p_catch_up_seconds => %(p_catch_up_seconds)s::integer,"
+            " p_replace => %(p_replace)s::boolean) as c",
             {
                 "p_org_id": org_id,
                 "p_name": name,
@@ -94,6 +97,7 @@ class ScheduleFunctions:
                 "p_overlap": overlap,
                 "p_catch_up": catch_up,
                 "p_catch_up_seconds": catch_up_seconds,
+                "p_replace": replace,
             },
         )
         return found[0]

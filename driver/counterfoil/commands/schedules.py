@@ -56,6 +56,9 @@ def create(
     concurrency_key: Annotated[
         str | None, typer.Option(help="Runs that share it do not execute all at once.")
     ] = None,
+    replace: Annotated[
+        bool, typer.Option("--replace", help="Give a schedule that exists these contents.")
+    ] = False,
     org: Org = "default",
     dsn: Dsn = None,
     schema: Schema = None,
@@ -91,8 +94,10 @@ def create(
     async def make() -> str:
         async with functions_of(settings) as functions:
             made = await functions.create_schedule(
-                org, name, parsed, time_zone, launch, overlap, catch_up, catch_up_seconds
+                org, name, parsed, time_zone, launch, overlap, catch_up, catch_up_seconds, replace
             )
+            if made.next_fire_at is None:
+                return f"{made.outcome}, paused"
             return f"{made.outcome}, fires next at {made.next_fire_at:%Y-%m-%d %H:%M %Z}"
 
     out.print(run_async(make()), markup=False)

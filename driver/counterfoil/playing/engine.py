@@ -12,7 +12,6 @@ import time
 from collections.abc import Awaitable, Callable
 from concurrent.futures import Future
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any
 
 import psycopg
@@ -106,6 +105,7 @@ class Engine:
             database, f"worker:{options.name}", "attempts", listen=options.listen
         )
         self._looked_at = float("-inf")
+        self._pause = _SHORTEST_SLEEP
 
     def stop(self) -> None:
         """Claim nothing more and let go: wait for plays, then give back what is left."""
@@ -168,6 +168,7 @@ class Engine:
         for attempt in claimed:
             self._begin(attempt, sent_at)
         if claimed:
+            self._pause = _SHORTEST_SLEEP
             await self._wakeups.awake()
         return len(claimed)
 
@@ -177,7 +178,7 @@ class Engine:
         while not self._stopping.is_set():
             if await self._wakeups.register():
                 return
-            due_at = await self._functions.look_for_work(
+            due_in = await self._functions.look_for_work(
                 self._options.name,
                 list(self._plays),
                 self._options.release_lane,
@@ -185,17 +186,20 @@ class Engine:
                 self._wakeups.listener,
             )
             self._wakeups.kept()
-            # Only how long to sleep depends on this clock; what is due, the claim decides.
-            ahead = None if due_at is None else (due_at - datetime.now(UTC)).total_seconds()
-            seconds = self._options.poll_seconds
-            if ahead is not None:
-                seconds = min(seconds, max(ahead, _SHORTEST_SLEEP))
-            is_due = ahead is not None and ahead <= 0
-            if is_due and slept:
-                return
-            if not is_due:
+            longest = self._options.poll_seconds
+            if due_in is None or due_in > 0:
                 self._looked_at = time.monotonic()
-            if await self._wakeups.sleep(seconds) or is_due:
+                self._pause = _SHORTEST_SLEEP
+                if due_in is not None:
+                    longest = min(longest, max(due_in, _SHORTEST_SLEEP))
+                if await self._wakeups.sleep(longest):
+                    return
+            elif slept:
+                return
+            else:
+                # Due, but the claim just now got nothing: somebody else has a hand on it.
+                pause, self._pause = self._pause, min(2 * self._pause, longest)
+                await self._wakeups.sleep(min(pause, longest))
                 return
             slept = True
 

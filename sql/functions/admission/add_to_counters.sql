@@ -19,18 +19,20 @@ set plan_cache_mode = force_generic_plan
 set enable_seqscan = off
 set jit = off
 as $function$
+declare
+    v_freed_at timestamptz := case when p_queued < 0 then clock_timestamp() end;
 begin
     if p_queued = 0 and p_active = 0 then
         return;
     end if;
     if p_shards[1] is not null then
         update counterfoil.admission_counters as c
-        set queued = c.queued + p_queued, active = c.active + p_active
+        set queued = c.queued + p_queued, active = c.active + p_active, freed_at = coalesce(v_freed_at, c.freed_at)
         where c.org_id = '' and c.shard = p_shards[1];
     end if;
     if p_shards[2] is not null then
         update counterfoil.admission_counters as c
-        set queued = c.queued + p_queued, active = c.active + p_active
+        set queued = c.queued + p_queued, active = c.active + p_active, freed_at = coalesce(v_freed_at, c.freed_at)
         where c.org_id = p_org_id and c.shard = p_shards[2];
     end if;
 end

@@ -42,7 +42,7 @@ declare
     v_key_runs bigint[];
     v_org record;
     v_rules record;
-    v_full text;
+    v_full record;
     v_now timestamptz;
     v_made_org_ids text[];
     v_made_run_ids text[];
@@ -139,13 +139,14 @@ begin
         select r.all_counted, r.all_max_queued, r.all_launches_per_minute into strict v_rules
         from counterfoil.admission_rules('') as r;
         if v_rules.all_counted then
-            v_full := counterfoil.reserve_places(
+            select p.full_limit, p.retry_ms into strict v_full
+            from counterfoil.reserve_places(
                 '', cardinality(v_new), v_rules.all_max_queued, v_rules.all_launches_per_minute
-            );
-            if v_full is not null then
+            ) as p;
+            if v_full.full_limit is not null then
                 perform counterfoil.raise_capacity(
-                    format('The installation has no room for %s more launches under %s.', cardinality(v_new), v_full),
-                    v_full, counterfoil.launch_retry_ms(v_full)
+                    format('The installation has no room for %s more launches under %s.', cardinality(v_new), v_full.full_limit),
+                    v_full.full_limit, v_full.retry_ms
                 );
             end if;
         end if;
@@ -158,13 +159,14 @@ begin
             select r.org_counted, r.max_queued, r.launches_per_minute into strict v_rules
             from counterfoil.admission_rules(v_org.org_id) as r;
             if v_rules.org_counted then
-                v_full := counterfoil.reserve_places(
+                select p.full_limit, p.retry_ms into strict v_full
+                from counterfoil.reserve_places(
                     v_org.org_id, v_org.launches, v_rules.max_queued, v_rules.launches_per_minute
-                );
-                if v_full is not null then
+                ) as p;
+                if v_full.full_limit is not null then
                     perform counterfoil.raise_quota_exceeded(
-                        format('The org has no room for %s more launches under %s.', v_org.launches, v_full),
-                        v_full, counterfoil.launch_retry_ms(v_full)
+                        format('The org has no room for %s more launches under %s.', v_org.launches, v_full.full_limit),
+                        v_full.full_limit, v_full.retry_ms
                     );
                 end if;
             end if;

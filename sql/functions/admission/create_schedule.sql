@@ -1,6 +1,8 @@
 -- create_schedule: launches a play again and again, by cron.
 --
--- Promises: one row. The schedule stands and fires from now on (created), or stood with the same contents (replayed). A
+-- Promises: one row. The schedule stands and fires from now on (created), or stood with the same contents (replayed). One
+--           that stood with other contents is refused, or with p_replace it has the new ones from now on (replaced): what
+--           was due already, or waits for the end of a run, still fires, and a pause goes on. A
 --           firing launches p_launch as run `schedule:<name>:<time in UTC>`, with `schedule` in it, the pin that names the
 --           schedule and the firing. p_cron is the parsed expression: {expression, minutes, hours, days, lastDay,
 --           lastWorkingDay, months, weekdays, nthWeekdays, dayAndWeekday, everyRealHour}. p_overlap: allow, skip (while the run
@@ -18,7 +20,8 @@ create or replace function counterfoil.create_schedule(
     p_launch jsonb,
     p_overlap text default 'skip',
     p_catch_up text default 'one',
-    p_catch_up_seconds integer default null
+    p_catch_up_seconds integer default null,
+    p_replace boolean default false
 )
 returns table (name text, outcome text, next_fire_at timestamptz)
 language plpgsql
@@ -92,17 +95,50 @@ begin
             ('p_catch_up_seconds', v_stands.catch_up_seconds is distinct from v_made.catch_up_seconds)
     ) as d (argument, differs)
     where d.differs;
-    if v_differs is not null then
+    if v_differs is not null and not coalesce(p_replace, false) then
         perform counterfoil.raise_identity_conflict(
             format('Schedule %s exists with other contents; these differ: %s.', p_name, v_differs), v_differs,
-            'Repeat the first call unchanged, delete the schedule first, or choose another name.'
+            'Repeat the first call unchanged, replace the schedule, or choose another name.'
         );
+    elsif v_differs is not null then
+        v_next := case
+            when v_stands.paused_at is null and v_stands.next_fire_at <= v_now then v_stands.next_fire_at
+            when v_stands.paused_at is null then v_next
+        end;
+        update counterfoil.schedules as s
+        set
+            cron = v_made.cron,
+            minutes = v_made.minutes,
+            hours = v_made.hours,
+            days = v_made.days,
+            last_day = v_made.last_day,
+            last_working_day = v_made.last_working_day,
+            months = v_made.months,
+            weekdays = v_made.weekdays,
+            nth_weekdays = v_made.nth_weekdays,
+            day_and_weekday = v_made.day_and_weekday,
+            every_real_hour = v_made.every_real_hour,
+            time_zone = v_made.time_zone,
+            launch = v_made.launch,
+            overlap = v_made.overlap,
+            catch_up = v_made.catch_up,
+            catch_up_seconds = v_made.catch_up_seconds,
+            next_fire_at = v_next,
+            look_at = case when s.buffered_at is not null and v_made.overlap = 'buffer' then v_now else v_next end,
+            buffered_at = case when v_made.overlap = 'buffer' then s.buffered_at end
+        where s.org_id = p_org_id and s.name = p_name;
+        perform counterfoil.record_audit(
+            p_org_id, 'replace_schedule', jsonb_build_object('schedule', p_name), null,
+            jsonb_build_object('changed', v_differs), v_now
+        );
+        return query select p_name, 'replaced'::text, v_next;
+        return;
     end if;
     return query select p_name, 'replayed'::text, v_stands.next_fire_at;
 end
 $function$;
 
-comment on function counterfoil.create_schedule(text, text, jsonb, text, jsonb, text, text, integer) is
-'Makes a schedule: p_launch (a launch without orgId and runId) is launched whenever the parsed cron expression fits in p_time_zone. One row (name, outcome created or replayed, next_fire_at).';
+comment on function counterfoil.create_schedule(text, text, jsonb, text, jsonb, text, text, integer, boolean) is
+'Makes a schedule: p_launch (a launch without orgId and runId) is launched whenever the parsed cron expression fits in p_time_zone. p_replace gives one that stands these contents. One row (name, outcome created, replayed or replaced, next_fire_at).';
 
-revoke all on function counterfoil.create_schedule(text, text, jsonb, text, jsonb, text, text, integer) from public;
+revoke all on function counterfoil.create_schedule(text, text, jsonb, text, jsonb, text, text, integer, boolean) from public;

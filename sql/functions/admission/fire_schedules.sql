@@ -102,7 +102,7 @@ begin
             v_run_ids := v_run_ids || run_id;
         end loop;
 
-        -- While a firing waits for the end of a run, nobody tells: it is looked for.
+        -- A run that ends just now may not see that a firing waits for it: it is looked for.
         update counterfoil.schedules as s
         set
             next_fire_at = v_next,

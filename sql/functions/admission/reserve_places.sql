@@ -1,17 +1,25 @@
 -- reserve_places: counts launches in, unless that would go over a limit.
 --
--- Promises: null and p_count more queued runs and launches of this minute; or the name of the limit that has no room, and
---           nothing changed. Exact whatever happens at once: each of the sixteen rows may hold its share of the limit
---           and no more, so the sum cannot go over. Far from the limit an admission takes one row that nobody holds;
---           near it, all rows in order, and levels them, so that the last place is found wherever it is.
+-- Promises: full_limit null and p_count more queued runs and launches of this minute; or the name of the limit that has no
+--           room, nothing changed, and retry_ms, after which another try has a chance. For launches_per_minute that is the
+--           end of the clock minute. For max_queued it is an estimate: as long as it is since a place last came free, for
+--           each place that is missing, which is right on average where places come free at a steady rate; at least a
+--           second and at most a minute, also where only a higher limit would help. Exact whatever happens at once: each of
+--           the sixteen rows may hold its share of the limit and no more, so the sum cannot go over. Far from the limit
+--           an admission takes one row that nobody holds; near it, all rows in order, and levels them, so that the last place is found wherever it is.
 -- Locks:    rows of admission_counters of p_org_id (empty: the installation's), in order of their number.
 -- Raises:   RL006 when room was lost between looking and locking, which takes a hundred admissions at once.
 -- Since:    1
 
 create or replace function counterfoil.reserve_places(
-    p_org_id text, p_count bigint, p_max_queued bigint, p_launches_per_minute bigint
+    p_org_id text,
+    p_count bigint,
+    p_max_queued bigint,
+    p_launches_per_minute bigint,
+    out full_limit text,
+    out retry_ms integer
 )
-returns text
+returns record
 language plpgsql
 volatile
 parallel unsafe
@@ -25,10 +33,12 @@ as $function$
 declare
     -- One admission too many between looking and locking must not be likely.
     v_margin bigint := 100 + 20 * p_count;
-    v_minute timestamptz := date_trunc('minute', clock_timestamp(), 'UTC');
+    v_now timestamptz := clock_timestamp();
+    v_minute timestamptz := date_trunc('minute', v_now, 'UTC');
     v_own integer := pg_backend_pid() % 16;
     v_queued bigint;
     v_launches bigint;
+    v_freed_at timestamptz;
     v_rows bigint;
     v_candidates smallint[];
     v_shard smallint;
@@ -75,7 +85,7 @@ begin
                     and case when c.window_start >= v_minute then c.window_launches else 0 end + p_count
                     <= coalesce(counterfoil.counter_share(p_launches_per_minute, c.shard), 9223372036854775807);
                 if found then
-                    return null;
+                    return;
                 end if;
             end if;
         end loop;
@@ -93,14 +103,26 @@ begin
 
     select
         sum(c.queued)::bigint,
-        coalesce(sum(c.window_launches) filter (where c.window_start >= v_minute), 0)::bigint
-    into v_queued, v_launches
+        coalesce(sum(c.window_launches) filter (where c.window_start >= v_minute), 0)::bigint,
+        max(c.freed_at)
+    into v_queued, v_launches, v_freed_at
     from counterfoil.admission_counters as c
     where c.org_id = p_org_id;
+    -- Others may have been waited for.
+    v_now := clock_timestamp();
     if v_queued + p_count > p_max_queued then
-        return 'max_queued';
+        full_limit := 'max_queued';
+        retry_ms := case
+            when p_count > p_max_queued then 60000
+            else least(60000, greatest(
+                1000, 1000 * extract(epoch from v_now - v_freed_at)::double precision * (v_queued + p_count - p_max_queued)
+            ))::integer
+        end;
+        return;
     elsif v_launches + p_count > p_launches_per_minute then
-        return 'launches_per_minute';
+        full_limit := 'launches_per_minute';
+        retry_ms := greatest(1, ceil(1000 * extract(epoch from v_minute + interval '1 minute' - v_now)))::integer;
+        return;
     end if;
 
     update counterfoil.admission_counters as c
@@ -109,11 +131,10 @@ begin
         window_launches = counterfoil.counter_share(v_launches + p_count, c.shard),
         window_start = greatest(c.window_start, v_minute)
     where c.org_id = p_org_id;
-    return null;
 end
 $function$;
 
 comment on function counterfoil.reserve_places(text, bigint, bigint, bigint) is
-'Counts p_count launches in under the limits given, exactly, or names the limit that has no room. Empty org: the installation. Private.';
+'Counts p_count launches in under the limits given, exactly, or names the limit that has no room and says when to try again. Empty org: the installation. Private.';
 
 revoke all on function counterfoil.reserve_places(text, bigint, bigint, bigint) from public;

@@ -1,10 +1,10 @@
 -- claim_attempts: gives a worker runs to execute.
 --
 -- Promises: up to p_limit attempts under a lease, each run once, to nobody else. Orgs take turns, one run an org and
---           turn, beginning after the org that this worker was served last; within an org by priority, then age. The
---           first claim of a run writes run.started; a claim after a public wait continues the same attempt, writes
---           run.resumed and says in `resumed` what ended the wait. The cost is that of what is claimed and of the number
---           of plays, never of what waits: orgs are found by jumps along the index of ready runs.
+--           turn, beginning after the org that this worker was served last; within an org by priority, then age. Orgs
+--           that have no room under max_active are passed over, about a hundred a claim. The first claim of a run writes
+--           run.started; a claim after a public wait continues the same attempt, writes run.resumed and says
+--           in `resumed` what ended the wait. The cost is that of what is claimed and of the number of plays, never of what waits: orgs are found by jumps along the index of ready runs.
 -- Locks:    rows of admission_counters where limits apply, queue rows, runs, all skipping what is locked; then attempts
 --           and lanes of the runs it holds. It waits for no other claim.
 -- Raises:   RL001.
@@ -43,8 +43,12 @@ declare
     v_plays text[] := p_plays;
     v_now timestamptz;
     v_seen record;
+    v_start text;
     v_cursor text;
     v_orgs text[];
+    v_found integer;
+    v_passed integer := 0;
+    v_last text;
     v_turn text[];
     v_caps bigint[];
     v_left bigint := p_limit::bigint;
@@ -77,8 +81,11 @@ begin
     perform counterfoil.wake_sleepers(v_lane, v_plays, greatest(p_limit, 100));
 
     select w.claim_cursor, w.last_seen_at into v_seen from counterfoil.workers as w where w.worker = p_worker;
-    v_cursor := coalesce(v_seen.claim_cursor, '');
-    v_orgs := counterfoil.next_ready_orgs(v_lane, v_plays, v_cursor, p_limit);
+    v_start := coalesce(v_seen.claim_cursor, '');
+    v_cursor := v_start;
+    v_orgs := counterfoil.next_ready_orgs(v_lane, v_plays, v_start, p_limit);
+    v_found := cardinality(v_orgs);
+    v_last := v_orgs[v_found];
 
     -- The installation's room first, then org by org, then runs: the one order of locks.
     if v_counting and cardinality(v_orgs) > 0 then
@@ -89,7 +96,24 @@ begin
         end if;
     end if;
 
-    while v_left > 0 and cardinality(v_orgs) > 0 loop
+    while v_left > 0 loop
+        if cardinality(v_orgs) = 0 then
+            -- Orgs that have no room, or whose runs others hold, must not keep the turn from those behind them.
+            exit when v_found < p_limit or v_passed >= 100;
+            v_orgs := counterfoil.next_ready_orgs(v_lane, v_plays, v_last, p_limit);
+            v_found := cardinality(v_orgs);
+            v_passed := v_passed + v_found;
+            v_orgs := array(
+                select o.org_id
+                from unnest(v_orgs) with ordinality as o (org_id, place)
+                -- Once round the ring is enough.
+                where (o.org_id <= v_start collate "C", o.org_id collate "C") > (v_last <= v_start collate "C", v_last)
+                order by o.place
+            );
+            exit when cardinality(v_orgs) = 0;
+            v_last := v_orgs[cardinality(v_orgs)];
+        end if;
+
         -- One run for each org; more only where all have had their turn and there is room for as many again.
         v_turn := v_orgs[1:v_left::integer];
         v_caps := array_fill(greatest(v_left / cardinality(v_orgs), 1), array[cardinality(v_turn)]);
@@ -125,8 +149,13 @@ begin
         where c.org_id = '' and c.shard = v_shard;
     end if;
 
+    -- So many had no room that the turn goes on behind them next time.
+    if v_passed >= 100 and cardinality(v_run_ids) = 0 then
+        v_cursor := v_last;
+    end if;
+
     v_now := clock_timestamp();
-    if cardinality(v_run_ids) > 0 then
+    if v_cursor <> v_start collate "C" or v_seen.last_seen_at is null or v_seen.last_seen_at < v_now - interval '30 seconds' then
         insert into counterfoil.workers as w (worker, release_lane, plays, claim_cursor, first_seen_at, last_seen_at)
         values (p_worker, v_lane, coalesce(p_plays, '{}'), v_cursor, v_now, v_now)
         on conflict on constraint workers_pkey do update
@@ -135,16 +164,13 @@ begin
             plays = excluded.plays,
             claim_cursor = excluded.claim_cursor,
             last_seen_at = excluded.last_seen_at;
+    end if;
 
+    if cardinality(v_run_ids) > 0 then
         return query
         select
             s.org_id, s.run_id, s.attempt, s.lease_id, s.lease_expires_at, s.play_name, s.launch, s.context, s.resumed
         from counterfoil.start_attempts(p_worker, v_org_ids, v_run_ids, counterfoil.clamp_lease(p_lease_seconds)) as s;
-    elsif v_seen.last_seen_at is null or v_seen.last_seen_at < v_now - interval '30 seconds' then
-        insert into counterfoil.workers as w (worker, release_lane, plays, first_seen_at, last_seen_at)
-        values (p_worker, v_lane, coalesce(p_plays, '{}'), v_now, v_now)
-        on conflict on constraint workers_pkey do update
-        set release_lane = excluded.release_lane, plays = excluded.plays, last_seen_at = excluded.last_seen_at;
     end if;
 end
 $function$;

@@ -1,7 +1,7 @@
 -- due_at: when a claim is next worth while.
 --
 -- Promises: since when or from when a run of the plays (null or empty: any) in the release lane can be claimed; null when
---           none waits but for a slot, an event or nothing. Reads a few index entries for each play.
+--           none waits but for a slot, an event, room under a limit, or nothing. Reads a few index entries for each play.
 -- Locks:    nothing.
 -- Raises:   nothing.
 -- Since:    1
@@ -37,7 +37,7 @@ begin
         order by q.org_id, q.priority, q.ready_at
         limit 1
     ) as r;
-    if v_due_at is null then
+    if v_due_at is null or not counterfoil.may_start(p_release_lane, v_plays) then
         select min(s.ready_at) into v_due_at
         from unnest(v_plays) as p (play_name)
         cross join lateral (

@@ -4,7 +4,8 @@
 --           run's status, result and error, its place in the queue gone, its wait and its slot of the concurrency key
 --           ended, and the counts of queued and active runs; returns the terminal's event id. The run's open attempt, if
 --           any, is the caller's to end.
--- Locks:    the caller holds what hold_before_run() and hold_run() took; then the queue row by key, then lanes.
+-- Locks:    the caller holds what hold_before_run() and hold_run() took; then the queue row by key, then lanes; a
+--           schedule that waits for the end, passing it over when it is locked.
 -- Raises:   nothing.
 -- Since:    1
 
@@ -77,6 +78,9 @@ begin
         if counterfoil.end_with_key(p_run.org_id, p_run.concurrency_key, not coalesce(v_slotless, false)) then
             perform counterfoil.wake('attempts');
         end if;
+    end if;
+    if p_run.run_id like 'schedule:%' then
+        perform counterfoil.wake_buffered(p_run.org_id, p_run.run_id, p_now);
     end if;
     return v_event_id;
 end

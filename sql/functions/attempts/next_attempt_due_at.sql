@@ -1,7 +1,7 @@
 -- next_attempt_due_at: when a claim is next worth while.
 --
 -- Promises: since when or from when a run of the plays (null or empty: any) in the release lane can be claimed; null when
---           none waits but for a slot, an event or nothing. Reads a few index entries for each play.
+--           none waits but for a slot, an event, room under a limit, or nothing. Reads a few index entries for each play.
 -- Locks:    nothing.
 -- Raises:   RL001.
 -- Since:    1

@@ -2,7 +2,7 @@
 begin;
 \ir ../setup.psql
 \ir setup.psql
-select plan(16);
+select plan(23);
 
 create function pg_temp.look(p_plays text[] default null, p_lane text default 'default')
 returns timestamptz language sql volatile parallel unsafe as $function$
@@ -43,6 +43,17 @@ select is(
     and (select l.asleep_until > clock_timestamp() + interval '50 seconds' from counterfoil.listeners as l),
     true, 'the worker is known to live, and its registration does not run out'
 );
+
+-- Runs that no limit lets start are not due.
+delete from counterfoil.schedules;
+delete from counterfoil.run_queue;
+select is(counterfoil.set_admission_limits('org', 'org', '{"maxActive": 1}') ->> 'maxActive', '1', 'one at a time');
+select is(pg_temp.admit('c'), 'admitted', 'a run');
+select is(pg_temp.look(), null, 'while others of its org run, it is not due');
+select is(pg_temp.admit('d', '{"orgId": "org-2"}'), 'admitted', 'a run of another org');
+select ok(pg_temp.look() <= clock_timestamp(), 'is');
+select is(counterfoil.set_admission_limits(null, 'installation', '{"maxActive": 1}') ->> 'maxActive', '1', 'one at a time in all');
+select is(pg_temp.look(), null, 'then it is not either');
 
 select * from finish();
 rollback;

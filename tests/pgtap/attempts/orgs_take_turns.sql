@@ -2,7 +2,7 @@
 begin;
 \ir ../setup.psql
 \ir setup.psql
-select plan(25);
+select plan(32);
 
 create function pg_temp.bulk(p_org text, p_count integer, p_more jsonb default '{}')
 returns bigint language sql volatile parallel unsafe as $function$
@@ -42,6 +42,18 @@ select ok(
 )
 from pg_temp.claims as c
 where c.turn > (select max(b.turn) - 130 from pg_temp.claims as b);
+
+-- Orgs without room under max_active keep nobody from the turn, however many they are.
+delete from counterfoil.run_queue;
+insert into counterfoil.admission_limits (org_id, scope, max_active, changed_at)
+select 'full-' || i, 'org', 0, now() from generate_series(1, 130) as i;
+select is((select sum(pg_temp.bulk('full-' || i, 2)) from generate_series(1, 130) as i), 260::numeric, 'orgs that may run nothing');
+select is(pg_temp.bulk('ready', 2), 2::bigint, 'and one behind them');
+select is(pg_temp.claim(1, null, 'default', 'patient'), '{}', 'a claim passes a hundred of them over');
+select is(pg_temp.claim(1, null, 'default', 'patient'), array['ready-1'], 'and the next goes on behind them');
+select is(pg_temp.claim(5, null, 'default', 'patient'), '{}', 'round the ring');
+select is(pg_temp.claim(5, null, 'default', 'patient'), array['ready-2'], 'and again');
+select is(counterfoil.next_attempt_due_at(null, 'default') <= clock_timestamp(), true, 'with so many, a claim has to find out');
 
 select * from finish();
 rollback;

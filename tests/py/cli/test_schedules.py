@@ -40,10 +40,12 @@ def test_a_schedule_is_made_shown_paused_and_deleted(cli: Cli) -> None:
         "replayed"
     )
     assert "p_time_zone" in cli(*create, "--time-zone", "UTC", "--input", '{"depth": 2}', code=1)
+    assert cli(*create, "--replace").startswith("replaced, fires next at ")
     cli(*create, "--cron", "99 * * * *", code=1)
     assert "30 2 * * *" in cli("list")
     assert len(cli("next", "nightly", "--count", "3").splitlines()) == 3
     assert cli("pause", "nightly").strip() == "paused"
+    assert cli(*create, "--input", "1", "--replace").strip() == "replaced, paused"
     assert "paused" in cli("list")
     assert cli("resume", "nightly").startswith("active, fires next at ")
     assert cli("delete", "nightly").strip() == "deleted"

@@ -126,8 +126,8 @@ CALLS: dict[str, str] = {
         ATTEMPT + ", " + _json({"result": 1, "terminalLogLines": ["line"]})
     ),
     "complete_receipts(text, text, jsonb, boolean)": f"{HEAD}, {_receipts('b', 'a', output=1)}",
-    "create_schedule(text, text, jsonb, text, jsonb, text, text, integer)": (
-        f"'org', 'other', {SCHEDULE}"
+    "create_schedule(text, text, jsonb, text, jsonb, text, text, integer, boolean)": (
+        f"'org', 'due', {SCHEDULE.replace('allow', 'skip')}, null, true"
     ),
     "delete_schedule(text, text)": "'org', 'due'",
     "direct_complete_runner_terminal(text, text, integer, text, jsonb)": (
