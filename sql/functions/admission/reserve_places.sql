@@ -3,10 +3,11 @@
 -- Promises: full_limit null and p_count more queued runs and launches of this minute; or the name of the limit that has no
 --           room, nothing changed, and retry_ms, after which another try has a chance. For launches_per_minute that is the
 --           end of the clock minute. For max_queued it is an estimate: as long as it is since a place last came free, for
---           each place that is missing, which is right on average where places come free at a steady rate; at least a
---           second and at most a minute, also where only a higher limit would help. Exact whatever happens at once: each of
---           the sixteen rows may hold its share of the limit and no more, so the sum cannot go over. Far from the limit
---           an admission takes one row that nobody holds; near it, all rows in order, and levels them, so that the last place is found wherever it is.
+--           each place that is missing, which is right on average where places come free at a steady rate; at least a second
+--           and at most a minute, also where only a higher limit would help. Exact whatever happens at once: each of the
+--           sixteen rows may hold its share of the limit and no more, so the sum cannot go over. Far from the limit an
+--           admission takes one row that nobody holds; near it, all rows in order, and levels them, so that the last place
+--           is found wherever it is.
 -- Locks:    rows of admission_counters of p_org_id (empty: the installation's), in order of their number.
 -- Raises:   RL006 when room was lost between looking and locking, which takes a hundred admissions at once.
 -- Since:    1

@@ -1,10 +1,11 @@
 -- claim_attempts: gives a worker runs to execute.
 --
--- Promises: up to p_limit attempts under a lease, each run once, to nobody else. Orgs take turns, one run an org and
---           turn, beginning after the org that this worker was served last; within an org by priority, then age. Orgs
---           that have no room under max_active are passed over, about a hundred a claim. The first claim of a run writes
---           run.started; a claim after a public wait continues the same attempt, writes run.resumed and says
---           in `resumed` what ended the wait. The cost is that of what is claimed and of the number of plays, never of what waits: orgs are found by jumps along the index of ready runs.
+-- Promises: up to p_limit attempts under a lease, each run once, to nobody else. Orgs take turns, one run an org and turn,
+--           beginning after the org that this worker was served last; within an org by priority, then age. Orgs that have no
+--           room under max_active are passed over, about a hundred a claim. The first claim of a run writes run.started; a
+--           claim after a public wait continues the same attempt, writes run.resumed and says in `resumed` what ended the
+--           wait. The cost is that of what is claimed and of the number of plays, never of what waits: orgs are found by
+--           jumps along the index of ready runs.
 -- Locks:    rows of admission_counters where limits apply, queue rows, runs, all skipping what is locked; then attempts
 --           and lanes of the runs it holds. It waits for no other claim.
 -- Raises:   RL001.
