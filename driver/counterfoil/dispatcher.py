@@ -22,6 +22,7 @@ from counterfoil.delivering.deliveries import (
 )
 from counterfoil.delivering.delivery import Deliverer, to_its_end
 from counterfoil.delivering.drain import DrainResult, dispatch_through_event
+from counterfoil.delivering.looking import Looking
 from counterfoil.delivering.pump import Pump
 from counterfoil.delivering.search_lane import SearchLane
 from counterfoil.errors import SettingsError
@@ -82,6 +83,7 @@ class Dispatcher:
         )
         self._deliveries: set[asyncio.Task[None]] = set()
         self._place_free = asyncio.Event()
+        self._looking = Looking(self._functions, poll_seconds=settings.poll_seconds)
         self._pump = self._make_pump(database, "lifecycle", self._work)
         self._pumps = [self._pump]
         if settings.projector:
@@ -103,6 +105,7 @@ class Dispatcher:
                 self.stop()
                 # Loops first: one that is cancelled while it claims still starts deliveries.
                 await _cancel(loops)
+                await self._looking.close()
                 await _cancel(self._deliveries)
 
     def stop(self) -> None:
@@ -145,7 +148,7 @@ class Dispatcher:
         self, database: Database, lane: str, work: Callable[[], Awaitable[bool]]
     ) -> Pump:
         return Pump(
-            self._functions,
+            self._looking,
             Wakeups(database, f"{self._name}:{lane}", lane, listen=self._settings.listen),
             lane,
             work,

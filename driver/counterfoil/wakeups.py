@@ -22,7 +22,7 @@ log = logging.getLogger(__name__)
 REGISTRATION_SECONDS = 60
 """How long one registration as a sleeper lasts."""
 KEPT_SECONDS = 40
-"""How long a registration lasts at least after `look_for_work` was called with it."""
+"""How long a registration lasts at least after a look for work has named it."""
 _RECONNECT_SECONDS = 5.0
 
 
@@ -82,8 +82,8 @@ class Wakeups:
         if self._asleep_until:
             self._asleep_until = max(self._asleep_until, time.monotonic() + KEPT_SECONDS)
 
-    async def sleep(self, seconds: float) -> bool:
-        """Sleep until woken, at most that long; True when woken."""
+    async def sleep(self, seconds: float | None) -> bool:
+        """Sleep until woken, at most that long (None: however long); True when woken."""
         try:
             await asyncio.wait_for(self._wake.wait(), seconds)
         except TimeoutError:

@@ -69,6 +69,14 @@ class DeliveryDue:
 
 
 @dataclass(frozen=True, slots=True)
+class LaneDue:
+    """In how many seconds, by the database's clock, a lane has something due; None: not known."""
+
+    lane: str
+    in_seconds: float | None
+
+
+@dataclass(frozen=True, slots=True)
 class _EventId:
     event_id: str
 
@@ -252,6 +260,19 @@ class DeliveryFunctions:
             {"p_lane": lane, "p_run_id": run_id, "p_org_id": org_id},
         )
         return found[0]
+
+    async def look_for_deliveries(
+        self, lanes: Sequence[str], listeners: Sequence[str | None]
+    ) -> list[LaneDue]:
+        """When something is due in each lane; keeps the ``listeners``, one a lane, registered."""
+        return await self._executor.rows(
+            LaneDue,
+            "select l.lane,"
+            " extract(epoch from l.due_at - pg_catalog.clock_timestamp())::float8 as in_seconds"
+            " from {schema}.look_for_deliveries(p_lanes => %(p_lanes)s::text[],"
+            " p_listeners => %(p_listeners)s::text[]) as l",
+            {"p_lanes": list(lanes), "p_listeners": list(listeners)},
+        )
 
     async def delivery_status(self, org_id: str, run_id: str, event_id: str) -> str:
         """``delivered``, ``blocked``, ``pending`` or ``unknown``."""

@@ -9,8 +9,8 @@ from collections.abc import Awaitable, Callable
 
 import psycopg
 
+from counterfoil.delivering.looking import Looking
 from counterfoil.errors import SchemaVersionError
-from counterfoil.functions import Functions
 from counterfoil.wakeups import Wakeups
 
 log = logging.getLogger(__name__)
@@ -28,19 +28,20 @@ class Pump:
 
     def __init__(
         self,
-        functions: Functions,
+        looking: Looking,
         wakeups: Wakeups,
         lane: str,
         work: Callable[[], Awaitable[bool]],
         *,
         poll_seconds: float,
     ) -> None:
-        self._functions = functions
+        self._looking = looking
         self._wakeups = wakeups
         self._lane = lane
         self._work = work
         self._poll_seconds = poll_seconds
         self._pause = SHORTEST_PAUSE
+        self._was_due = False
         self.stopping = asyncio.Event()
         self.fruitless = False
 
@@ -66,6 +67,7 @@ class Pump:
                 await self._pause_longer()
             elif found:
                 self._pause = SHORTEST_PAUSE
+                self._was_due = False
                 await self._wakeups.awake()
             else:
                 await self._sleep()
@@ -81,14 +83,12 @@ class Pump:
         # Registered first, looked once more, then asleep: nothing falls between.
         if await self._wakeups.register():
             return
-        due = (await self._functions.next_delivery_due_at(self._lane)).in_seconds
-        if due is not None and due <= 0:
+        if self._was_due:
             # Due, but somebody else has a hand on it.
             await self._pause_longer()
-            return
-        self._pause = SHORTEST_PAUSE
-        longest = self._poll_seconds
-        await self._wakeups.sleep(longest if due is None else min(longest, due + 0.001))
+        else:
+            self._pause = SHORTEST_PAUSE
+        self._was_due = await self._looking.sleep(self._lane, self._wakeups)
 
     async def _pause_longer(self) -> None:
         pause, self._pause = self._pause, min(2 * self._pause, LONGEST_PAUSE, self._poll_seconds)

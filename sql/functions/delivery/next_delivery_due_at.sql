@@ -70,44 +70,8 @@ begin
                 l.org_id = p_org_id and l.lane = p_lane and l.blocked_at is null and l.due_at <= v_now
                 and l.lease_expires_at > v_now;
         end if;
-    elsif p_lane = 'lifecycle' then
-        select min(k.due_at)
-        into v_free_at
-        from (values (0), (1), (2), (3)) as g (priority)
-        cross join lateral (
-            select l.due_at
-            from counterfoil.lanes as l
-            where
-                l.lane = 'lifecycle' and l.blocked_at is null and l.priority = g.priority
-                and (l.lease_expires_at is null or l.lease_expires_at <= v_now)
-            order by l.due_at
-            limit 1
-        ) as k;
-        if v_free_at is null or v_free_at > v_now then
-            select min(l.lease_expires_at)
-            into v_lapses_at
-            from (values (0), (1), (2), (3)) as g (priority)
-            inner join counterfoil.lanes as l on l.priority = g.priority
-            where
-                l.lane = 'lifecycle' and l.blocked_at is null and l.due_at <= v_now and l.lease_expires_at > v_now;
-        end if;
     else
-        select l.due_at
-        into v_free_at
-        from counterfoil.lanes as l
-        where
-            l.lane = 'search' and l.blocked_at is null and l.priority = 3
-            and (l.lease_expires_at is null or l.lease_expires_at <= v_now)
-        order by l.due_at
-        limit 1;
-        if v_free_at is null or v_free_at > v_now then
-            select min(l.lease_expires_at)
-            into v_lapses_at
-            from counterfoil.lanes as l
-            where
-                l.lane = 'search' and l.blocked_at is null and l.priority = 3 and l.due_at <= v_now
-                and l.lease_expires_at > v_now;
-        end if;
+        return counterfoil.lane_due_at(p_lane);
     end if;
 
     return least(v_free_at, v_lapses_at);

@@ -1,7 +1,8 @@
 -- maintain: everything that has to be done now and then, in one bounded call.
 --
 -- Promises: fires up to p_limit schedules that are due, recovers up to p_limit runs of every release lane that has any to
---           look after, takes one batch of p_limit of each kind out of what is past its retention, and brings the statistics
+--           look after, takes one batch of p_limit of each kind out of what is past its retention and of workers and
+--           listeners that are gone, and brings the statistics
 --           of one table up to date where autovacuum has not. Answers counts and "more": true while a batch was full, so that
 --           the caller, a timer or pg_cron, may call again at once. Several at once share the work and wait for nobody,
 --           but where two admissions want the last places under a limit. Fact retention is left out, and says so, while the
@@ -31,6 +32,7 @@ declare
     v_receipts record;
     v_ledgers record;
     v_runs record;
+    v_forgotten bigint;
     v_analyzed text;
 begin
     perform counterfoil.check_limit(p_limit, 1, 1000, 'p_limit');
@@ -105,6 +107,7 @@ begin
     select p.runs, p.more into v_runs
     from counterfoil.purge_runs(p_limit) as p;
 
+    v_forgotten := counterfoil.forget_processes(p_limit);
     v_analyzed := counterfoil.refresh_statistics();
 
     return jsonb_build_object(
@@ -118,6 +121,7 @@ begin
         'observationsRemoved', v_receipts.observations,
         'ledgersRemoved', v_ledgers.ledgers,
         'ledgerEventsRemoved', v_ledgers.events,
+        'processesForgotten', v_forgotten,
         'runsRemoved', v_runs.runs,
         'tableAnalyzed', v_analyzed,
         'more', v_facts.more or v_journal.more or v_ledgers.more or v_runs.more or v_receipts.more

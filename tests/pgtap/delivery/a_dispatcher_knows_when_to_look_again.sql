@@ -2,7 +2,7 @@
 begin;
 \ir ../setup.psql
 \ir setup.psql
-select plan(38);
+select plan(46);
 
 select ok(counterfoil.next_delivery_due_at('lifecycle') is null, 'nothing is pending');
 select ok(counterfoil.next_delivery_due_at('search') is null, 'in either lane');
@@ -35,6 +35,26 @@ select pg_temp.fact('s', 'q1', 'runner.logs', '{"searchOnly": true}');
 select is(counterfoil.next_delivery_due_at('search'), (pg_temp.lane('s', 'search')).due_at, 'the search lane for itself');
 select pg_temp.claim('d1', 's', p_lane => 'search');
 select is(counterfoil.next_delivery_due_at('search'), (pg_temp.lane('s', 'search')).lease_expires_at, 'with its leases');
+-- The one question of a dispatcher without work: all its lanes, and that it is still there.
+create function pg_temp.look(p_lanes text[], p_listeners text[] default null)
+returns jsonb language sql volatile parallel unsafe as $function$
+  select jsonb_agg(jsonb_build_array(l.lane, l.due_at = counterfoil.next_delivery_due_at(l.lane)))
+  from counterfoil.look_for_deliveries(p_lanes, p_listeners) as l
+$function$;
+select is(pg_temp.look('{search,lifecycle}'), '[["search", true], ["lifecycle", true]]', 'of each lane, in the order asked');
+select is(pg_temp.look('{lifecycle}'), '[["lifecycle", true]]', 'or of one');
+select is(counterfoil.start_listening('me:' || q.queue, q.queue, 20) is not null, true, 'registered') from (values ('lifecycle'), ('search')) as q (queue);
+select pg_temp.look('{search,lifecycle}', array[null, 'me:lifecycle']);
+select is(
+    (
+        select jsonb_object_agg(l.queue, l.asleep_until > clock_timestamp() + interval '50 seconds')
+        from counterfoil.listeners as l where l.listener like 'me:%'
+    ),
+    '{"lifecycle": true, "search": false}', 'the listener that was named is kept, and no other'
+);
+select pg_temp.raises($$ select counterfoil.look_for_deliveries('{}', '{}') $$, 'RL001', 'p_lanes');
+select pg_temp.raises($$ select counterfoil.look_for_deliveries(null, null) $$, 'RL001', 'p_lanes');
+select pg_temp.raises($$ select counterfoil.look_for_deliveries('{fast}', null) $$, 'RL001', 'p_lane');
 select pg_temp.raises($$ select counterfoil.next_delivery_due_at(null) $$, 'RL001', 'p_lane');
 select pg_temp.raises($$ select counterfoil.next_delivery_due_at('fast') $$, 'RL001', 'p_lane');
 select pg_temp.raises($$ select counterfoil.next_delivery_due_at('search', '') $$, 'RL001', 'p_run_id');

@@ -40,13 +40,18 @@ select t.org_id, 'f', t.n + 2, 'e' || t.n, 'run.progress', 'lifecycle', false, '
 insert into counterfoil.deliveries (org_id, run_id, lane, first_seq, last_seq, outcome, lease_owner, delivered_at)
 select t.org_id, 'f', 'lifecycle', t.n + 2, t.n + 2, 'delivered', 'me', t.at from things as t;
 
+insert into counterfoil.workers (worker, release_lane, plays, first_seen_at, last_seen_at)
+select 'w' || n, 'default', '{}', now() - interval '1 year', now() - n * interval '12 hours' from generate_series(0, 5) as n;
+insert into counterfoil.listeners (listener, queue, asleep_until)
+select 'l' || n, 'search', now() - n * interval '12 hours' from generate_series(0, 3) as n;
+
 create temporary table read_before as
 select s.relname, s.seq_tup_read + s.idx_tup_fetch as tuples from pg_stat_xact_user_tables as s;
 select is(
   counterfoil.maintain() - array['schedulesFired', 'recovered', 'tableAnalyzed', 'factRetentionReady', 'more', 'ledgerEventsRemoved'],
   '{"deliveriesStripped": 20, "factsRemoved": 20, "journalEntriesRemoved": 20, "receiptsRemoved": 20, "observationsRemoved": 20,
-    "ledgersRemoved": 20, "runsRemoved": 20}',
-  'ten of each kind of each of the two orgs');
+    "ledgersRemoved": 20, "runsRemoved": 20, "processesForgotten": 6}',
+  'ten of each kind of each of the two orgs, and workers and listeners that were silent for a day');
 select cmp_ok(s.seq_tup_read + s.idx_tup_fetch - b.tuples, '<=', 200::bigint, s.relname || ': little more is read than is removed')
 from pg_stat_xact_user_tables as s
 inner join read_before as b on b.relname = s.relname

@@ -153,6 +153,7 @@ CALLS: dict[str, str] = {
         f"{MANY}, array[1], array['lease'], 300"
     ),
     "heartbeat_receipts(text, text, jsonb, integer)": f"{HEAD}, {_receipts('b', 'a')}, 300",
+    "look_for_deliveries(text[], text[])": "array['lifecycle', 'search'], array['l', 'l']",
     "look_for_work(text, text[], text, integer, text)": "'w', null, 'default', 10, null",
     "maintain(integer)": "1000",
     "mark_receipts_queued(text, text, jsonb)": f"{HEAD}, {_receipts('a', 'b')}",
