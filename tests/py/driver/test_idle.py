@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
 import psycopg
 from psycopg.types.json import Jsonb
@@ -116,7 +116,7 @@ async def transactions(admin: psycopg.AsyncConnection, dsn: str) -> int:
 
 
 async def queries_a_poll(
-    admin_dsn: str, dsn: str, process: Callable[[str], AsyncIterator[None]]
+    admin_dsn: str, dsn: str, process: Callable[[str], AbstractAsyncContextManager[None]]
 ) -> float:
     """Transactions a poll interval, by the difference between a short and a long life."""
     admin = await psycopg.AsyncConnection.connect(admin_dsn, autocommit=True)
@@ -199,7 +199,7 @@ def test_nothing_grows_in_an_hour_without_work(installed: str) -> None:
             ("search", "search"),
         ):
             connection.execute("select counterfoil.start_listening(%s, %s, 60)", (listener, queue))
-        sizes = []
+        sizes: list[dict[str, int]] = []
         for poll in range(POLLS):
             if poll == POLLS // 10:
                 sizes.append(dict(connection.execute(SIZES).fetchall()))
