@@ -12,6 +12,7 @@ import re
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 
 import psycopg
 from starlette.applications import Starlette
@@ -25,7 +26,7 @@ from counterfoil.database import Database
 from counterfoil.errors import CounterfoilError
 from counterfoil.functions import Functions
 from counterfoil.receiving.access import DISPATCH, EXECUTOR, Access
-from counterfoil.receiving.bodies import Body, RequestError, read_body
+from counterfoil.receiving.bodies import Body, Intake, RequestError
 from counterfoil.receiving.failures import (
     ERROR_CODE_HEADER,
     Failures,
@@ -34,6 +35,7 @@ from counterfoil.receiving.failures import (
     refusal,
 )
 from counterfoil.receiving.metrics import Metrics
+from counterfoil.receiving.names import as_sent
 from counterfoil.receiving.openapi import document
 from counterfoil.receiving.proxy import METHODS, Proxy
 from counterfoil.receiving.reads import Reads
@@ -53,16 +55,22 @@ Handler = Callable[[Request], Awaitable[Response]]
 class Gateway:
     """The endpoints. One object serves all requests of an app."""
 
-    def __init__(self, database: Database, settings: Settings) -> None:
+    def __init__(self, database: Database, settings: Settings, metrics: Metrics) -> None:
         self._database = database
         self._functions = Functions(database)
         self._settings = settings
         self._access = Access(settings)
         self._failures = Failures(self._functions)
-        self._metrics = Metrics()
+        self._metrics = metrics
+        self._intake = Intake(
+            max_bytes=settings.body_max_bytes,
+            seconds=settings.body_timeout,
+            most_held=settings.bodies_max_bytes,
+        )
+        metrics.gauge("body_bytes_held", lambda: self._intake.held)
         self._reads = Reads(self._functions, self._access)
         self._searches = Searches(self._functions, self._access)
-        self._proxy = Proxy(self._functions, settings)
+        self._proxy = Proxy(self._functions, self._intake, settings)
         self._token_seconds = 0
         self._description = json.dumps(document())
 
@@ -105,8 +113,18 @@ class Gateway:
             try:
                 response = await handler(request)
             except Exception as error:  # noqa: BLE001 - every failure becomes an answer
-                action = request.path_params.get("action")
-                response = await self._failures.answer(error, action=action, operation=operation)
+                response = await self._failures.answer(
+                    error,
+                    action=request.path_params.get("action"),
+                    operation=operation,
+                    renamed=partial(
+                        as_sent,
+                        members=getattr(request.state, "members", ()),
+                        is_read=operation == "read",
+                    ),
+                )
+            finally:
+                self._intake.release(request)
             seconds = time.monotonic() - began
             self._metrics.count(path, response.status_code, seconds)
             loud = response.status_code >= 400 and response.status_code != 404
@@ -125,11 +143,9 @@ class Gateway:
         return endpoint
 
     async def _body(self, request: Request) -> Body:
-        return await read_body(
-            request,
-            max_bytes=self._settings.body_max_bytes,
-            seconds=self._settings.body_timeout,
-        )
+        body = await self._intake.read_json(request)
+        request.state.members = body.members
+        return body
 
     async def _ledger(self, request: Request) -> Response:
         scope = self._access.scope(request, DISPATCH)
@@ -220,6 +236,10 @@ class Gateway:
         return json_response(200, {"status": "ok"})
 
     async def _readyz(self, request: Request) -> Response:
+        if getattr(request.app.state, "draining", False):
+            return refusal(
+                503, "draining", "The gateway stops.", retryable=True, retry_after_ms=1000
+            )
         try:
             version = await self._database.check_version()
         except CounterfoilError as error:
@@ -248,27 +268,34 @@ class Gateway:
         return PlainTextResponse(self._metrics.text(), media_type="text/plain; version=0.0.4")
 
 
-def create_app(database: Database, settings: Settings) -> Starlette:
+def create_app(database: Database, settings: Settings, metrics: Metrics | None = None) -> Starlette:
     """The gateway as an ASGI app. ``database`` is open already and stays the caller's.
 
     Raises SettingsError when the settings hold no signing key. Where the app is mounted and its
-    lifespan is not run, connections to runtime APIs stay open until the process ends.
+    lifespan is not run, connections to runtime APIs stay open until the process ends. While its
+    ``state.draining`` is true, /readyz answers 503.
     """
-    gateway = Gateway(database, settings)
+    counted = metrics or Metrics()
+    gateway = Gateway(database, settings, counted)
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
         yield
         await gateway.close()
 
+    async def unrouted(request: Request, error: Exception) -> Response:
+        response = _http_exception(error)
+        counted.count("(none)", response.status_code, 0.0)
+        return response
+
     return Starlette(
         routes=gateway.routes(),
-        exception_handlers={HTTPException: _http_exception},
+        exception_handlers={HTTPException: unrouted},
         lifespan=lifespan,
     )
 
 
-async def _http_exception(request: Request, error: Exception) -> Response:
+def _http_exception(error: Exception) -> Response:
     status = error.status_code if isinstance(error, HTTPException) else 500
     code = {404: "not_found", 405: "method_not_allowed"}.get(status, f"http_{status}")
     text = {404: "There is nothing here.", 405: "Not with this method."}.get(status, "Refused.")

@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import logging
 import os
+import resource
 import signal
 from collections.abc import Callable, Iterator
 
@@ -21,6 +22,8 @@ from counterfoil.delivering.deliveries import Observer
 from counterfoil.dispatcher import Dispatcher
 from counterfoil.embedded import EmbeddedServer
 from counterfoil.gateway import create_app
+from counterfoil.receiving.connections import Connection
+from counterfoil.receiving.metrics import Metrics
 from counterfoil.settings import Settings
 
 log = logging.getLogger(__name__)
@@ -28,7 +31,9 @@ log = logging.getLogger(__name__)
 GATEWAY_ACQUIRE_SECONDS = 1.0
 """How long a request waits for a connection before it is told to come back: no pile-up."""
 GATEWAY_WAITING_PER_CONNECTION = 8
-_MOST_CONNECTIONS = 1024
+_OTHER_FILES = 256
+_LOOKS_PER_TICKS = 5
+"""Slow clients are looked for every half second."""
 
 
 def run_dispatcher(settings: Settings, *, observer: Observer | None = None) -> None:
@@ -70,11 +75,18 @@ async def serve_gateway(settings: Settings) -> None:
         max_waiting=settings.pool_max * GATEWAY_WAITING_PER_CONNECTION,
         application_name="counterfoil gateway",
     )
+    _allow_files(2 * settings.max_connections + settings.pool_max)
     async with database:
-        server = make_server(create_app(database, settings), settings)
+        metrics = Metrics()
+        app = create_app(database, settings, metrics)
+        server = make_server(app, settings, metrics)
+
+        def end() -> None:
+            server.should_exit = True
 
         def stop() -> None:
-            server.should_exit = True
+            app.state.draining = True
+            asyncio.get_running_loop().call_later(settings.ready_delay, end)
 
         _on_signals(stop)
         log.info("listening", extra={"host": settings.host, "port": settings.port})
@@ -83,30 +95,56 @@ async def serve_gateway(settings: Settings) -> None:
 
 
 class _Server(uvicorn.Server):
+    def __init__(self, config: uvicorn.Config, settings: Settings, metrics: Metrics) -> None:
+        super().__init__(config)
+        self._settings = settings
+        metrics.gauge("connections", lambda: len(self.server_state.connections))
+
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
         """Leave signals to the process: uvicorn would raise them again when it has stopped."""
         yield
 
+    async def on_tick(self, counter: int) -> bool:
+        """Give up clients that are too slow."""
+        if counter % _LOOKS_PER_TICKS == 0:
+            for connection in list(self.server_state.connections):
+                if isinstance(connection, Connection):
+                    connection.look(
+                        head_seconds=self._settings.head_timeout,
+                        answer_seconds=self._settings.body_timeout,
+                    )
+        return await super().on_tick(counter)
 
-def make_server(app: ASGIApp, settings: Settings) -> uvicorn.Server:
+
+def make_server(app: ASGIApp, settings: Settings, metrics: Metrics | None = None) -> uvicorn.Server:
     """A uvicorn server for ``app``: bounded connections, requests in hand end before it stops.
 
     Set its ``should_exit`` to stop it.
     """
-    return _Server(
-        uvicorn.Config(
-            app,
-            host=settings.host,
-            port=settings.port,
-            log_config=None,
-            access_log=False,
-            server_header=False,
-            lifespan="auto",
-            limit_concurrency=_MOST_CONNECTIONS,
-            timeout_graceful_shutdown=int(settings.drain_seconds),
-        )
+    config = uvicorn.Config(
+        app,
+        host=settings.host,
+        port=settings.port,
+        http=Connection,
+        ws="none",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        lifespan="auto",
+        limit_concurrency=settings.max_connections,
+        timeout_graceful_shutdown=int(settings.drain_seconds),
     )
+    return _Server(config, settings, metrics or Metrics())
+
+
+def _allow_files(connections: int) -> None:
+    """Let the process open as many sockets as it may have connections, where it is allowed to."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = connections + _OTHER_FILES
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, most), hard))
 
 
 async def _dsn(settings: Settings) -> str:

@@ -83,8 +83,17 @@ class Settings:
     """Port the gateway listens on; 0 picks one."""
     body_max_bytes: int = 8 * 1024 * 1024
     """Largest request body the gateway reads."""
+    bodies_max_bytes: int = 64 * 1024 * 1024
+    """Most bytes of request bodies that the gateway holds at once; above it answers 503."""
+    head_timeout: float = 10.0
+    """How long a client may take to send a request's head."""
     body_timeout: float = 30.0
-    """How long a client may take to send a request body."""
+    """How long a client may take to send a request body, and to take its answer."""
+    max_connections: int = 1024
+    """Connections that the gateway serves at once; up to twice as many are told to come back."""
+    ready_delay: float = 0.0
+    """How long a gateway that was told to stop still takes requests while /readyz answers 503, so
+    that load balancers look away first."""
     ingress_prefix_batching: bool = True
     """Whether the gateway advertises that its ledger takes combined prefixes."""
 
@@ -140,6 +149,8 @@ class Settings:
             "concurrency",
             "worker_concurrency",
             "body_max_bytes",
+            "bodies_max_bytes",
+            "max_connections",
             "delivery_lease",
             "attempt_lease",
         ):

@@ -2,7 +2,8 @@
 
 A token is a JWT (HS256) with a key id, an audience, an expiry and a scope: org, play, run, schema
 and one use. A runner's token (`executor`) opens receipts and reads; only a `dispatch` token, given
-for a live delivery lease, opens the ledger.
+for a live delivery lease, opens the ledger. A `reader` token reads and searches all of one org, and
+names no play and no run.
 """
 
 from __future__ import annotations
@@ -22,8 +23,9 @@ ISSUER = "counterfoil"
 LEEWAY_SECONDS = 5
 """How far the clocks of issuer and checker may be apart."""
 
-Use = Literal["executor", "dispatch", "compute_billing"]
+Use = Literal["executor", "dispatch", "compute_billing", "reader"]
 USES: frozenset[str] = frozenset(get_args(Use))
+ORG_WIDE = frozenset({"reader"})
 
 
 @dataclass(frozen=True)
@@ -66,17 +68,17 @@ class TokenSigner:
         self,
         *,
         org_id: str,
-        play_name: str,
-        run_id: str,
+        play_name: str = "",
+        run_id: str = "",
         use: Use = "executor",
         lifetime_seconds: int = 300,
     ) -> Secret:
-        """A token for one run and one use."""
+        """A token for one run and one use; a `reader` token is for an org and names no run."""
         now = int(self._clock())
         claims = {
             "iss": ISSUER,
             "aud": AUDIENCE,
-            "sub": run_id,
+            "sub": run_id or org_id,
             "iat": now,
             "exp": now + lifetime_seconds,
             "org": org_id,
@@ -98,10 +100,13 @@ class TokenSigner:
         if key is None:
             raise TokenError("the token is signed with an unknown key")
         claims = self._decode(token, key)
-        values = [claims.get(name) for name in ("org", "play", "run", "schema", "use")]
-        if not all(isinstance(value, str) and value for value in values):
+        values = [claims.get(name) for name in ("org", "schema", "use", "play", "run")]
+        if not all(isinstance(value, str) for value in values):
             raise TokenError("the token has no scope")
-        org_id, play_name, run_id, schema, use = (str(value) for value in values)
+        org_id, schema, use, play_name, run_id = (str(value) for value in values)
+        # A run's token that names no run would be good for all; one for an org names none.
+        if not org_id or {bool(play_name), bool(run_id)} != {use not in ORG_WIDE}:
+            raise TokenError("the token has no scope")
         if schema != self._schema:
             raise TokenError("the token is for another installation")
         if use not in uses:

@@ -74,15 +74,24 @@ def origin_of(url: str) -> tuple[str, str, int]:
     return parsed.scheme, parsed.host.lower(), port
 
 
+def host_of(url: str) -> str:
+    """``host:port`` of a URL, as a Host header gives it. Raises ReceiverError as origin_of does."""
+    _, host, port = origin_of(url)
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
 def refuse_self_proxy(url: str, own_host: str | None) -> None:
     """Raise SelfProxyError when ``url`` leads back to ``own_host`` (a Host header)."""
     own = (own_host or "").strip().lower()
     if not own:
         return
-    scheme, host, port = origin_of(url)
-    shown = f"[{host}]" if ":" in host else host
-    default = {"http": 80, "https": 443}[scheme]
-    if own == f"{shown}:{port}" or (own == shown and port == default):
+    host, _, port = host_of(url).rpartition(":")
+    default = {"http": "80", "https": "443"}[origin_of(url)[0]]
+    # A name may end with the dot of the root.
+    named, found, given = own.rpartition(":")
+    if not found or not given.isdigit():
+        named, given = own, default
+    if (named.rstrip("."), given) == (host.rstrip("."), port):
         raise SelfProxyError(
             "the upstream is the gateway itself", code="self_proxy", retryable=False
         )

@@ -15,6 +15,7 @@ from counterfoil.commands.common import (
     Config,
     Dsn,
     LogLevel,
+    Org,
     Schema,
     dsn_of,
     err,
@@ -27,6 +28,7 @@ from counterfoil.playing.loading import LoadError, load_worker
 from counterfoil.services import run_dispatcher, run_gateway
 from counterfoil.settings import Settings
 from counterfoil.stack import Stack, StackError, detached, local_secrets, stop_detached
+from counterfoil.tokens import TokenSigner
 
 app = typer.Typer()
 
@@ -46,6 +48,20 @@ def gateway(
     """Serve the ledger, receipts, dispatch tokens and reads over HTTP."""
     logs.configure(log_level)
     run_gateway(settings_of(dsn, schema, config, host=host, port=port))
+
+
+@app.command()
+@told
+def token(
+    org: Org = "default",
+    seconds: Annotated[int, typer.Option(min=1, help="How long it is good.")] = 3600,
+    schema: Schema = None,
+    config: Config = None,
+) -> None:
+    """Print a token that reads and searches all of an org over HTTP, and changes nothing."""
+    settings = settings_of(None, schema, config)
+    signer = TokenSigner(settings.signing_keys, settings.schema)
+    typer.echo(signer.mint(org_id=org, use="reader", lifetime_seconds=seconds).reveal())
 
 
 @app.command()

@@ -13,7 +13,8 @@ from counterfoil.tokens import Scope, TokenSigner
 
 DISPATCH = frozenset({"dispatch"})
 EXECUTOR = frozenset({"executor"})
-READ = frozenset({"executor", "dispatch"})
+READ = frozenset({"executor", "dispatch", "reader"})
+SEARCH = frozenset({"reader"})
 
 
 class Access:
@@ -50,20 +51,32 @@ class Access:
             raise TokenError("the internal token is missing or wrong")
 
     def read_scope(self, request: Request, run_id: str) -> str:
-        """The org whose run may be read: the token's for its run, or with the internal token any.
+        """The org whose run may be read: the token's, or with the internal token any.
 
-        With the internal token the org comes in the query (`orgId`); a run's own token may name
-        its own.
+        A run's own token is for that run, a reader's for every run of its org. With the internal
+        token the org comes in the query (`orgId`); any other may name its own.
         """
-        org_id = request.query_params.get("orgId")
-        if self.is_internal(request):
-            if not org_id:
-                raise RequestError(400, "invalid_argument", "orgId is missing", "orgId")
-            return org_id
-        scope = self.scope(request, READ)
-        if scope.run_id != run_id:
+        return self._org(request, READ, run_id)
+
+    def search_scope(self, request: Request) -> str:
+        """The org that the query names, which a reader's token is for, or the internal one."""
+        return self._org(request, SEARCH, "", named=True)
+
+    def _org(
+        self, request: Request, uses: frozenset[str], run_id: str, *, named: bool = False
+    ) -> str:
+        asked = request.query_params.getlist("orgId")
+        if len(asked) > 1 or (asked and "\0" in asked[0]):
+            raise RequestError(400, "invalid_argument", "orgId must be given once", "orgId")
+        is_internal = self.is_internal(request)
+        scope = None if is_internal else self.scope(request, uses)
+        if (is_internal or named) and not any(asked):
+            raise RequestError(400, "invalid_argument", "orgId is missing", "orgId")
+        if scope is None:
+            return asked[0]
+        if scope.run_id not in ("", run_id):
             raise RequestError(403, "scope_mismatch", "the token is for another run")
-        if org_id not in (None, scope.org_id):
+        if asked and asked[0] != scope.org_id:
             raise RequestError(403, "scope_mismatch", "the token is for another org")
         return scope.org_id
 

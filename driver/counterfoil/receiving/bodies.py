@@ -1,7 +1,8 @@
 """Request bodies of the gateway: read within bounds, checked, and passed on as the text they were.
 
 Everything a hostile client can send is answered with a 4xx before it reaches the database: too
-large, too slow, the wrong type, invalid UTF-8, no JSON, duplicate keys, U+0000, too deep.
+large, too slow, the wrong type, invalid UTF-8, no JSON, duplicate keys, U+0000, too deep. How much
+is held at once is bounded, whoever sends it.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, NoReturn
 
 from starlette.requests import ClientDisconnect, Request
@@ -29,8 +31,16 @@ _ESCAPE = re.compile(r"\\u(?:0000|[dD][89a-fA-F])")
 class RequestError(Exception):
     """A request that is refused before it means anything."""
 
-    def __init__(self, status: int, code: str, message: str, detail: str = "") -> None:
+    def __init__(
+        self,
+        status: int,
+        code: str,
+        message: str,
+        detail: str = "",
+        retry_after_ms: int | None = None,
+    ) -> None:
         super().__init__(message)
+        self.retry_after_ms = retry_after_ms
         self.status = status
         self.code = code
         self.message = message
@@ -45,7 +55,7 @@ class NumberText(str):
 
 @dataclass(frozen=True)
 class Body:
-    """A JSON object: its text as sent, and its members with numbers left as text."""
+    """A JSON object: its text, and its members: numbers as text, lists and objects empty."""
 
     text: JsonText
     members: dict[str, Any]
@@ -60,37 +70,76 @@ class Body:
         return value
 
 
-async def read_body(request: Request, *, max_bytes: int, seconds: float) -> Body:
-    """The request's JSON object. Raises RequestError for anything else."""
-    _check_type(request)
-    raw = await read_bytes(request, max_bytes=max_bytes, seconds=seconds)
-    try:
-        text = raw.decode("utf-8")
-    except UnicodeDecodeError as error:
+class Intake:
+    """Reads bodies: each within its bounds, and all that are held at once within theirs."""
+
+    def __init__(self, *, max_bytes: int, seconds: float, most_held: int) -> None:
+        self._max_bytes = max_bytes
+        self._seconds = seconds
+        self._most_held = max(max_bytes, most_held)
+        self.held = 0
+        self._parsing = asyncio.Lock()
+
+    async def read_json(self, request: Request) -> Body:
+        """The request's JSON object. Raises RequestError for anything else."""
+        _check_type(request)
+        raw = await self.read(request)
+        try:
+            text = raw.decode("utf-8")
+        except UnicodeDecodeError as error:
+            raise RequestError(
+                400, "invalid_utf8", f"the body is not UTF-8 (byte {error.start})", "body"
+            ) from None
+        if len(text) <= OFF_LOOP_CHARACTERS:
+            return Body(JsonText(text), _shallow(text))
+        # Parsed, a body may be twenty times as large: one at a time.
+        async with self._parsing:
+            return Body(JsonText(text), await asyncio.to_thread(_shallow, text))
+
+    async def read(self, request: Request) -> bytes:
+        """The request's body, whatever it is. Raises RequestError when it is too large or slow."""
+        declared = request.headers.get("content-length", "")
+        if declared.isdigit() and int(declared) > self._max_bytes:
+            self._too_large()
+        try:
+            async with asyncio.timeout(self._seconds):
+                return await self._chunks(request)
+        except TimeoutError:
+            raise RequestError(
+                408, "body_too_slow", f"the body did not come within {self._seconds:g} s"
+            ) from None
+        except ClientDisconnect:
+            raise RequestError(400, "body_incomplete", "the body ended early") from None
+
+    def release(self, request: Request) -> None:
+        """Count the request's body as gone; harmless where it had none."""
+        self.held -= getattr(request.state, "body_held", 0)
+        request.state.body_held = 0
+
+    async def _chunks(self, request: Request) -> bytes:
+        chunks: list[bytes] = []
+        request.state.body_held = 0
+        async for chunk in request.stream():
+            self.held += len(chunk)
+            request.state.body_held += len(chunk)
+            if request.state.body_held > self._max_bytes:
+                self._too_large()
+            if self.held > self._most_held:
+                raise RequestError(
+                    503, "gateway_busy", "the gateway holds too many bodies", retry_after_ms=1000
+                )
+            chunks.append(chunk)
+        return b"".join(chunks)
+
+    def _too_large(self) -> NoReturn:
         raise RequestError(
-            400, "invalid_utf8", f"the body is not UTF-8 (byte {error.start})", "body"
-        ) from None
-    if len(text) > OFF_LOOP_CHARACTERS:
-        members = await asyncio.to_thread(parse, text)
-    else:
-        members = parse(text)
-    return Body(JsonText(text), members)
+            413, "payload_too_large", f"the body has more than {self._max_bytes} bytes"
+        )
 
 
-async def read_bytes(request: Request, *, max_bytes: int, seconds: float) -> bytes:
-    """The request's body, whatever it is. Raises RequestError when it is too large or too slow."""
-    declared = request.headers.get("content-length", "")
-    if declared.isdigit() and int(declared) > max_bytes:
-        _too_large(max_bytes)
-    try:
-        async with asyncio.timeout(seconds):
-            return await _read(request, max_bytes)
-    except TimeoutError:
-        raise RequestError(
-            408, "body_too_slow", f"the body did not come within {seconds:g} s"
-        ) from None
-    except ClientDisconnect:
-        raise RequestError(400, "body_incomplete", "the body ended early") from None
+def _shallow(text: str) -> dict[str, Any]:
+    members = parse(text)
+    return {name: type(v)() if isinstance(v, dict | list) else v for name, v in members.items()}
 
 
 def parse(text: str) -> dict[str, Any]:
@@ -134,17 +183,6 @@ def _check_type(request: Request) -> None:
         )
 
 
-async def _read(request: Request, max_bytes: int) -> bytes:
-    chunks: list[bytes] = []
-    size = 0
-    async for chunk in request.stream():
-        size += len(chunk)
-        if size > max_bytes:
-            _too_large(max_bytes)
-        chunks.append(chunk)
-    return b"".join(chunks)
-
-
 def _check_depth(text: str) -> None:
     depth = 0
     for token in _SHAPE.finditer(text):
@@ -169,6 +207,7 @@ def _unique(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
+@lru_cache(4096)
 def _number(text: str) -> NumberText:
     _, _, exponent = text.lower().partition("e")
     # numeric takes far more, but nothing that a run says about itself needs it.
@@ -179,10 +218,6 @@ def _number(text: str) -> NumberText:
 
 def _constant(text: str) -> NoReturn:
     raise RequestError(400, "invalid_json", f"the body is no JSON: {text}", "body")
-
-
-def _too_large(max_bytes: int) -> NoReturn:
-    raise RequestError(413, "payload_too_large", f"the body has more than {max_bytes} bytes")
 
 
 def _too_deep() -> NoReturn:

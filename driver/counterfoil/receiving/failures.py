@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import psycopg
 from starlette.responses import Response
@@ -80,30 +80,46 @@ class Failures:
         self._classes: list[FailureClass] = []
 
     async def answer(
-        self, error: Exception, *, action: str | None = None, operation: str = "receipt"
+        self,
+        error: Exception,
+        *,
+        action: str | None = None,
+        operation: str = "receipt",
+        renamed: Callable[[str], str] = str,
     ) -> Response:
-        """The answer to a request that failed with ``error``."""
+        """The answer to a request that failed with ``error``.
+
+        ``renamed`` puts the request's own names into what a function said of its arguments.
+        """
         if isinstance(error, RequestError):
-            retryable = error.status in (408,)
             return refusal(
-                error.status, error.code, error.message, error.detail, retryable=retryable
+                error.status,
+                error.code,
+                error.message,
+                error.detail,
+                retryable=error.status == 408 or error.retry_after_ms is not None,
+                retry_after_ms=error.retry_after_ms,
             )
         if isinstance(error, WrongUseError):
             return refusal(403, "scope_mismatch", str(error))
         if isinstance(error, TokenError):
             return refusal(401, "unauthorized", str(error))
         if isinstance(error, psycopg.Error):
-            return await self._database_answer(error, action, operation)
+            return await self._database_answer(error, action, operation, renamed)
         log.error("a request failed unexpectedly", exc_info=error)
         return refusal(500, "internal_error", "The request failed; the gateway's log says why.")
 
     async def _database_answer(
-        self, error: psycopg.Error, action: str | None, operation: str
+        self,
+        error: psycopg.Error,
+        action: str | None,
+        operation: str,
+        renamed: Callable[[str], str],
     ) -> Response:
         label = _LABELS.get(operation, "The request")
         found = await self._class_of(error)
+        message, detail = map(renamed, _words(error))
         if found is not None:
-            message, detail = _words(error)
             if found.error is not None:
                 message, detail = found.error.replace("%s", label), ""
             wait = error.retry_after_ms if isinstance(error, CounterfoilError) else None
@@ -119,7 +135,6 @@ class Failures:
             "a call failed in the database",
             extra={"sqlstate": error.sqlstate, "operation": operation, "action": action},
         )
-        message, detail = _words(error)
         try:
             answer = await self._functions.receipt_failure_response(
                 error.sqlstate or "XX000", message, detail, action, operation

@@ -15,7 +15,7 @@ _REASONS = {
     "401": "No token, or one that is forged, expired or unknown.",
     "403": "The token is for another run, play or use.",
     "404": "There is no such thing in this org.",
-    "408": "The body came too slowly.",
+    "408": "The request came too slowly.",
     "409": "Same id with other content, a lease that is not the caller's, or a wrong state.",
     "413": "Larger than a limit.",
     "415": "Not application/json in UTF-8.",
@@ -23,9 +23,10 @@ _REASONS = {
     "429": "Over the org's own limit; `retry-after` says when to come back.",
     "500": "Nobody expected this; the reason, redacted, is in `detail`.",
     "502": "The runtime API cannot be reached, redirected, or answered too much.",
-    "503": "No capacity, or the database is away; `retry-after` says when to come back.",
+    "503": "No capacity, too many connections or bodies, or the database is away; `retry-after` "
+    "says when to come back.",
     "504": "The runtime API did not answer in time.",
-    "508": "The pinned base is the gateway itself.",
+    "508": "The pinned base is the gateway itself, or leads back to it.",
 }
 _READ = ("400", "401", "403", "404", "409", "500", "503")
 _WRITE = (*_READ, "408", "413", "415", "422", "429")
@@ -33,6 +34,7 @@ _RUN_TOKEN: list[dict[str, list[str]]] = [
     {"executorToken": []},
     {"dispatchToken": []},
     {"internalToken": []},
+    {"readerToken": []},
 ]
 
 
@@ -69,6 +71,7 @@ def document() -> Schema:
                     ("executorToken", "A runner's token for its run: a JWT of use executor."),
                     ("dispatchToken", "A token for a live delivery lease, of use dispatch."),
                     ("internalToken", "The installation's internal token."),
+                    ("readerToken", "A token for all of one org, of use reader."),
                 )
             },
         },
@@ -286,7 +289,7 @@ def _searches() -> Schema:
                 summary,
                 answer=_answer(answer),
                 errors=_READ,
-                security=[{"internalToken": []}],
+                security=[{"readerToken": []}, {"internalToken": []}],
                 parameters=[
                     *common,
                     *parameters,

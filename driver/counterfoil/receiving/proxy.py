@@ -1,7 +1,8 @@
 """Forwarding a runner's requests to the runtime API that its launch pinned.
 
 The gateway is the only hop that holds the protection bypass. It forwards to the pinned base and
-nowhere else, follows no redirect, and never to itself.
+nowhere else, follows no redirect, and never to itself: not to a host that it knows as its own, and
+not what a gateway has forwarded before, whatever name or balancer lies in between.
 """
 
 from __future__ import annotations
@@ -13,9 +14,9 @@ from urllib.parse import quote
 from starlette.requests import Request
 from starlette.responses import Response
 
-from counterfoil.errors import ReceiverError
+from counterfoil.errors import ReceiverError, SelfProxyError
 from counterfoil.functions import Functions
-from counterfoil.receiving.bodies import RequestError, read_bytes
+from counterfoil.receiving.bodies import Intake, RequestError
 from counterfoil.receiving.failures import refusal
 from counterfoil.settings import Settings
 from counterfoil.tokens import Scope
@@ -23,10 +24,12 @@ from counterfoil.upstream import (
     BYPASS_HEADER,
     Bypass,
     Upstream,
+    host_of,
     read_bounded,
     refuse_self_proxy,
 )
 
+HOP_HEADER = "x-counterfoil-forwarded"
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
 
 log = logging.getLogger(__name__)
@@ -46,18 +49,19 @@ _HOP_BY_HOP = frozenset(
 # A gateway asks for no cookie, brings none along, and chooses the bypass itself.
 _NOT_SENT = _HOP_BY_HOP | {"cookie", "x-vercel-set-bypass-cookie", BYPASS_HEADER}
 _NOT_ANSWERED = _HOP_BY_HOP | {"set-cookie", "location"}
+_LOOPS = "the upstream is the gateway itself"
 
 
 class Proxy:
     """Forwards requests. Keeps its connections until the process ends or `close`."""
 
-    def __init__(self, functions: Functions, settings: Settings) -> None:
+    def __init__(self, functions: Functions, intake: Intake, settings: Settings) -> None:
         self._functions = functions
+        self._intake = intake
         self._settings = settings
         self._upstream = Upstream(
             timeout_seconds=settings.append_timeout,
             allow_private=settings.allow_private_upstreams,
-            trusted_urls=[settings.base_url],
         )
 
     async def close(self) -> None:
@@ -67,22 +71,21 @@ class Proxy:
     async def forward(self, request: Request, scope: Scope) -> Response:
         """The upstream's answer to the request, which the token of ``scope`` opened."""
         path = _safe_path(request.path_params["path"])
-        body = await read_bytes(
-            request,
-            max_bytes=self._settings.body_max_bytes,
-            seconds=self._settings.body_timeout,
-        )
+        if HOP_HEADER in request.headers:
+            return _failure(SelfProxyError(_LOOPS, code="self_proxy", retryable=False))
+        body = await self._intake.read(request)
         route = await self._functions.runner_route(scope.org_id, scope.run_id)
         bypass = Bypass.choose(route.protection_bypass_token, self._settings.protection_bypass)
         query = f"?{request.url.query}" if request.url.query else ""
         try:
-            refuse_self_proxy(route.base_url, request.headers.get("host"))
+            for own in self._own_hosts(request):
+                refuse_self_proxy(route.base_url, own)
             await self._upstream.open()
             async with self._upstream.request(
                 request.method,
                 f"{route.base_url}/{path}{query}",
                 body,
-                _kept(request.headers.items(), _NOT_SENT),
+                _kept(request.headers.items(), _NOT_SENT) | {HOP_HEADER: "1"},
                 bypass,
             ) as answer:
                 if 300 <= answer.status < 400:
@@ -106,6 +109,15 @@ class Proxy:
             },
         )
         return response
+
+    def _own_hosts(self, request: Request) -> list[str]:
+        """What the gateway goes by: as the client called it, as configured, as it was reached."""
+        server = request.scope.get("server") or ("", None)
+        return [
+            request.headers.get("host", ""),
+            host_of(self._settings.base_url),
+            f"[{server[0]}]:{server[1]}" if ":" in server[0] else f"{server[0]}:{server[1]}",
+        ]
 
 
 def _safe_path(path: str) -> str:

@@ -32,7 +32,7 @@ STATUSES = ("queued", "running", "waiting", "completed", "failed", "cancelled")
 
 
 class Searches:
-    """What those who hold the internal token may find in an org."""
+    """What those who hold a reader's token of an org, or the internal one, may find in it."""
 
     def __init__(self, functions: Functions, access: Access) -> None:
         self._functions = functions
@@ -40,7 +40,7 @@ class Searches:
 
     async def journal(self, request: Request) -> Response:
         """Entries that match, the latest first; `cursor` continues while `next` is more."""
-        org_id = self._org(request)
+        org_id = self._access.search_scope(request)
         rows = await self._functions.search_journal(
             org_id,
             given_text(request, "query"),
@@ -64,7 +64,7 @@ class Searches:
 
     async def runs(self, request: Request) -> Response:
         """Runs that match, the latest first; `cursor` continues while `next` is more."""
-        org_id = self._org(request)
+        org_id = self._access.search_scope(request)
         rows = await self._functions.search_runs(
             org_id,
             given_choice(request, "status", STATUSES, None),
@@ -81,14 +81,6 @@ class Searches:
         return json_response(
             200, f'{{"runs":[{listed}],"next":"{rows[-1].kind}","cursor":{cursor}}}'
         )
-
-    def _org(self, request: Request) -> str:
-        """The org that the query names. A run's token is for that run alone."""
-        self._access.require_internal(request)
-        org_id = given_text(request, "orgId")
-        if not org_id:
-            raise RequestError(400, "invalid_argument", "orgId is missing", "orgId")
-        return org_id
 
 
 def _cursor(request: Request, texts: tuple[str, ...], *, with_position: bool) -> JsonText | None:

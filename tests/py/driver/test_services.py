@@ -10,6 +10,7 @@ import urllib.request
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+import aiohttp
 import pytest
 
 from counterfoil.authority import INTERNAL_PATH
@@ -101,7 +102,9 @@ async def test_a_killed_dispatcher_loses_nothing(scene: Scene) -> None:
 
 
 @asynccontextmanager
-async def gateway(scene: Scene) -> AsyncIterator[tuple[asyncio.subprocess.Process, int]]:
+async def gateway(
+    scene: Scene, **changes: str
+) -> AsyncIterator[tuple[asyncio.subprocess.Process, int]]:
     """A gateway that is ready, and its port."""
     port = free_port()
 
@@ -112,7 +115,7 @@ async def gateway(scene: Scene) -> AsyncIterator[tuple[asyncio.subprocess.Proces
         except OSError:
             return False
 
-    async with process(scene, "gateway", port=str(port), drain_seconds="30") as running:
+    async with process(scene, "gateway", port=str(port), drain_seconds="30", **changes) as running:
         await scene.eventually(lambda: asyncio.to_thread(ready), bool)
         yield running, port
 
@@ -121,6 +124,25 @@ async def test_sigterm_ends_a_gateway(scene: Scene) -> None:
     async with gateway(scene) as (running, _):
         running.send_signal(signal.SIGTERM)
         assert await ended(running) == 0
+
+
+async def test_a_gateway_that_stops_is_not_ready_before_it_takes_no_more(scene: Scene) -> None:
+    async with gateway(scene, ready_delay="60") as (running, port):
+        running.send_signal(signal.SIGTERM)
+
+        async def ask(path: str) -> tuple[int, str]:
+            async with (
+                asyncio.timeout(PATIENCE),
+                aiohttp.ClientSession() as session,
+                session.get(f"http://127.0.0.1:{port}{path}") as answer,
+            ):
+                return answer.status, await answer.text()
+
+        ready = await scene.eventually(lambda: ask("/readyz"), lambda said: said[0] == 503)
+        assert "draining" in ready[1]
+        assert (await ask("/healthz"))[0] == 200
+        running.send_signal(signal.SIGTERM)
+        assert await ended(running) == 128 + signal.SIGTERM
 
 
 async def test_a_gateway_answers_what_it_has_begun_unless_told_twice(scene: Scene) -> None:

@@ -235,6 +235,8 @@ def test_what_is_no_base_url_is_refused(url: str) -> None:
         ("https://gw.example:443", "gw.example"),
         ("http://gw.example:8765", "gw.example:8765"),
         ("http://[::1]:80", "[::1]"),
+        ("https://gw.example.", "gw.example"),
+        ("https://gw.example", "gw.example.:443"),
     ],
 )
 def test_a_gateway_does_not_proxy_to_itself(url: str, own_host: str) -> None:

@@ -279,6 +279,25 @@ async def test_signs_of_life(client: Client) -> None:
     await client.get("/nothing")
     metrics = await client.get("/metrics")
     assert 'requests_total{route="/healthz",status="200"} 1' in metrics.text
+    assert 'requests_total{route="(none)",status="404"} 1' in metrics.text
+    assert 'request_seconds_bucket{route="/readyz",le="+Inf"} 1' in metrics.text
+    assert 'request_seconds_count{route="/readyz"} 1' in metrics.text
+    assert "counterfoil_gateway_body_bytes_held 0" in metrics.text
+
+
+async def test_a_gateway_that_drains_is_not_ready_and_still_answers(
+    client: Client, scene: Scene
+) -> None:
+    app = create_app(scene.database, scene.settings)
+    async with serving(app, scene.settings) as url:
+        client.url = url
+        app.state.draining = True
+        ready = await client.get("/readyz")
+        assert ready.error == (503, "draining")
+        assert ready.headers["retry-after"] == "1"
+        assert (await client.get("/healthz")).status == 200
+        read = await client.receipt({"action": "get_runtime_step_receipt", "key": "k"})
+        assert read.status == 200
 
 
 async def test_a_pool_that_is_exhausted_answers_503_at_once(client: Client, scene: Scene) -> None:

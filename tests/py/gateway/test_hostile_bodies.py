@@ -5,13 +5,18 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import tracemalloc
 from collections.abc import AsyncIterator
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from counterfoil.gateway import create_app
 from counterfoil.receiving.bodies import NumberText, RequestError, parse
+from counterfoil.receiving.metrics import Metrics
+from tests.py.driver.scene import Scene, serving
 from tests.py.gateway.client import BILLING, LEDGER, RECEIPTS, TOKEN, Client
 
 PATHS = [f"{LEDGER}/events", RECEIPTS, TOKEN, BILLING]
@@ -105,6 +110,41 @@ async def test_a_slow_body_is_given_up(client: Client) -> None:
     answer = await client.receipt(slow())
     assert answer.error == (408, "body_too_slow")
     forever.set()
+
+
+async def test_all_bodies_together_are_bounded(client: Client, scene: Scene) -> None:
+    half, gate = b'{"a": "' + b"x" * 120_000, asyncio.Event()
+
+    async def unfinished() -> AsyncIterator[bytes]:
+        yield half
+        await gate.wait()
+        yield b'"}'
+
+    metrics = Metrics()
+    bounded = replace(scene.settings, bodies_max_bytes=200_000, body_timeout=20.0)
+    async with serving(create_app(scene.database, bounded, metrics), bounded) as url:
+        client.url = url
+        first = asyncio.create_task(client.receipt(unfinished()))
+        await scene.eventually(
+            lambda: asyncio.sleep(0, metrics.text()), lambda text: f"held {len(half)}\n" in text
+        )
+        busy = await client.receipt(half + b'"}')
+        assert busy.error == (503, "gateway_busy")
+        assert (busy.body["retryable"], busy.headers["retry-after"]) == (True, "1")
+        gate.set()
+        assert (await first).error == (403, "scope_mismatch")
+        assert (await client.receipt(half + b'"}')).error == (403, "scope_mismatch")
+        assert "held 0\n" in metrics.text()
+
+
+def test_a_body_of_numbers_or_of_nothing_much_takes_little_room() -> None:
+    body = b'{"a": [' + b"0," * 1_000_000 + b"0]}"
+    tracemalloc.start()
+    try:
+        parse(body.decode())
+        assert tracemalloc.get_traced_memory()[1] < 16 * len(body)
+    finally:
+        tracemalloc.stop()
 
 
 async def test_a_client_that_goes_away_leaves_the_gateway_well(client: Client) -> None:

@@ -49,6 +49,7 @@ async def test_the_description_is_true(gateway: Client, tmp_path: Path) -> None:
         "executorToken": gateway.token("executor"),
         "dispatchToken": gateway.token("dispatch"),
         "internalToken": INTERNAL.reveal(),
+        "readerToken": gateway.scene.signer.mint(org_id=ORG, use="reader").reveal(),
     }
     environment = {
         "GATEWAY_TOKENS": json.dumps(tokens),

@@ -145,6 +145,35 @@ async def test_private_addresses_are_refused_unless_allowed(
     assert not api.requests
 
 
+async def test_the_configured_name_and_the_own_address_are_the_gateway_too(
+    proxy: Client, scene: Scene
+) -> None:
+    for run_id, url in (("a", scene.settings.base_url), ("b", proxy.url)):
+        await scene.launch(run_id, baseUrl=url)
+        answer = await proxy.call(
+            "GET", CONTROL + "/x", bearer=proxy.token(run_id=run_id), headers={"host": "gw.example"}
+        )
+        assert answer.error == (508, "self_proxy")
+
+
+async def test_what_comes_back_by_another_name_is_refused(
+    proxy: Client, scene: Scene, api: RuntimeApi
+) -> None:
+    port = proxy.url.rpartition(":")[2]
+    await scene.launch(baseUrl=f"http://localhost:{port}{CONTROL}")
+    looped = await call(proxy, headers={"connection": "x-counterfoil-forwarded"})
+    assert looped.error == (508, "self_proxy")
+    await scene.launch("other", baseUrl=api.url)
+    bearer = proxy.token(run_id="other")
+    marked = await proxy.call(
+        "GET", CONTROL + "/x", bearer=bearer, headers={"x-counterfoil-forwarded": "0"}
+    )
+    assert marked.error == (508, "self_proxy")
+    assert not api.requests
+    assert (await proxy.call("GET", CONTROL + "/x", bearer=bearer)).status == 200
+    assert api.requests[0][0].headers["x-counterfoil-forwarded"] == "1"
+
+
 @pytest.mark.parametrize(
     "path",
     ["/", "/%2e%2e/x", "/a/%2e%2e/%2e%2e/x", "//evil.example/x", "/a//b", "/a%5Cb", "/%2e"],

@@ -6,6 +6,7 @@ import json
 from urllib.parse import quote
 
 from tests.py.driver.scene import INTERNAL, ORG, Scene
+from tests.py.gateway.client import TOKEN as TOKEN_PATH
 from tests.py.gateway.client import Client
 
 TOKEN = INTERNAL.reveal()
@@ -58,10 +59,37 @@ async def test_an_orgs_runs_are_searched(client: Client, scene: Scene) -> None:
 async def test_who_may_search_and_what_is_refused(client: Client) -> None:
     for path in ("/api/v2/journal", "/api/v2/runs"):
         own = await client.get(f"{path}?orgId={ORG}", client.token())
-        assert own.status == 401
+        assert own.error == (403, "scope_mismatch")
+        assert (await client.get(f"{path}?orgId={ORG}", "no token")).status == 401
         assert (await client.get(path, TOKEN)).error == (400, "invalid_argument")
         for bad in ("cursor=x", "cursor=[]", "cursor={}", "since=x", "limit=0", "query=%00"):
             answer = await client.get(f"{path}?orgId={ORG}&{bad}", TOKEN)
             assert answer.error == (400, "invalid_argument"), bad
     answer = await client.get(f"/api/v2/runs?orgId={ORG}&status=done", TOKEN)
     assert answer.error == (400, "invalid_argument")
+
+
+async def test_an_orgs_reader_reads_and_searches_all_of_it_and_nothing_else(
+    client: Client, scene: Scene
+) -> None:
+    await scene.start("a")
+    async with scene.dispatching():
+        await scene.all_delivered("a")
+    reader = scene.signer.mint(org_id=ORG, use="reader").reveal()
+    for path in ("/api/v2/journal", "/api/v2/runs"):
+        assert (await client.get(f"{path}?orgId={ORG}", reader)).status == 200
+        assert (await client.get(f"{path}?orgId=other", reader)).error == (403, "scope_mismatch")
+        assert (await client.get(path, reader)).error == (400, "invalid_argument")
+        twice = await client.get(f"{path}?orgId={ORG}&orgId=other", reader)
+        assert twice.error == (400, "invalid_argument")
+    for path in ("", "/state", "/events", "/journal"):
+        assert (await client.get(f"/api/v2/runs/a{path}", reader)).status == 200
+        theirs = await client.get(f"/api/v2/runs/a{path}?orgId=other", reader)
+        assert theirs.error == (403, "scope_mismatch")
+    assert (await client.get("/api/v2/runs/none", reader)).error == (404, "not_found")
+    claim = {"action": "claim_runtime_step_receipt", "key": "k"}
+    assert (await client.receipt(claim, bearer=reader)).error == (403, "scope_mismatch")
+    assert (await client.ledger("events", {}, bearer=reader)).error == (403, "scope_mismatch")
+    assert (await client.internal(TOKEN_PATH, {}, bearer=reader)).error == (401, "unauthorized")
+    forwarded = await client.get("/api/v2/play-runtime/control/x", reader)
+    assert forwarded.error == (403, "scope_mismatch")

@@ -10,6 +10,7 @@ import pytest
 
 from counterfoil.gateway import Gateway, create_app
 from counterfoil.logs import configure
+from counterfoil.receiving.metrics import Metrics
 from counterfoil.settings import Secret
 from tests.py.driver.scene import INTERNAL, KEY, Scene, serving
 from tests.py.gateway.client import BILLING, LEDGER, RECEIPTS, TOKEN, Answer, Client
@@ -78,7 +79,7 @@ async def test_nothing_secret_shows(
     words += [
         repr(scene.settings),
         repr(scene.signer),
-        repr(Gateway(scene.database, scene.settings)),
+        repr(Gateway(scene.database, scene.settings, Metrics())),
     ]
     secrets = (INTERNAL.reveal(), KEY[1].reveal(), BYPASS, STORED, PAYLOAD, "eyJ", "hunter2")
     for secret in secrets:

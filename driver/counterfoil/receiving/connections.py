@@ -1,0 +1,124 @@
+"""Connections of the gateway: how many there may be, how slow a client may be, what it is told.
+
+uvicorn bounds the size of a request's head and takes bodies in pieces. This adds a time for the
+head and for taking the answer, refusals in the gateway's own shape, and the refusal of a request
+that a proxy in front could read differently.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from typing import TYPE_CHECKING, Any
+
+import h11
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from counterfoil.receiving.failures import refusal
+
+if TYPE_CHECKING:
+    import asyncio
+
+    from starlette.responses import Response
+    from starlette.types import Receive, Scope, Send
+
+log = logging.getLogger(__name__)
+
+BUSY = "gateway_busy"
+
+
+class Connection(H11Protocol):
+    """One connection. Above `limit_concurrency` it only says so; far above, not even that."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        # uvicorn's own answer at this limit is plain text, and says nothing of when to come back.
+        self._most, self.limit_concurrency = self.limit_concurrency, None
+        self._served, self.app = self.app, self._front
+        self._one_too_many = self._refused = False
+        self._idle_since = self._unread_since = 0.0
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Count the connection."""
+        super().connection_made(transport)
+        self._idle_since = self.loop.time()
+        if self._most is not None and len(self.connections) > self._most:
+            self._one_too_many = True
+            if len(self.connections) > 2 * self._most:
+                transport.abort()
+
+    def data_received(self, data: bytes) -> None:
+        """What follows a refusal is let go: closing at once could cost the client its answer."""
+        if not self._refused:
+            super().data_received(data)
+
+    def shutdown(self) -> None:
+        """End the connection; what it has been refused needs no farewell."""
+        if self._refused:
+            self.transport.close()
+        else:
+            super().shutdown()
+
+    def on_response_complete(self) -> None:
+        """The time of the next request's head begins."""
+        self._idle_since = self.loop.time()
+        super().on_response_complete()
+
+    def send_400_response(self, msg: str) -> None:
+        """Answer what is no HTTP."""
+        self._close_with(refusal(400, "invalid_http", "This is no HTTP request."))
+
+    def look(self, *, head_seconds: float, answer_seconds: float) -> None:
+        """Give up a client that sends no request, or does not take its answer. Call it often."""
+        now = self.loop.time()
+        if not self.transport.get_write_buffer_size():
+            self._unread_since = 0.0
+        elif not self._unread_since:
+            self._unread_since = now
+        if self._unread_since and now - self._unread_since >= answer_seconds:
+            log.warning("a client did not take its answer")
+            self.transport.abort()
+        elif now - self._idle_since >= head_seconds and self._is_idle():
+            # Where nothing came, a 408 could be taken for the answer to what comes next.
+            if self.conn.trailing_data[0] and not self._refused:
+                self._close_with(refusal(408, "head_too_slow", "The request did not come in time."))
+            else:
+                self.transport.close()
+
+    def _is_idle(self) -> bool:
+        return self._refused or self.cycle is None or self.cycle.response_complete
+
+    async def _front(self, scope: Scope, receive: Receive, send: Send) -> None:
+        answer = None
+        if self._one_too_many:
+            answer = refusal(
+                503,
+                BUSY,
+                "The gateway has too many connections.",
+                retryable=True,
+                retry_after_ms=1000,
+            )
+        elif {b"content-length", b"transfer-encoding"} <= {name for name, _ in scope["headers"]}:
+            answer = refusal(400, "invalid_http", "The body's length is given twice.")
+        elif scope["http_version"] not in ("1.0", "1.1"):
+            answer = refusal(400, "invalid_http", "The gateway speaks HTTP/1.1.")
+        if answer is None:
+            await self._served(scope, receive, send)
+        else:
+            answer.headers["connection"] = "close"
+            await answer(scope, receive, send)
+
+    def _close_with(self, answer: Response) -> None:
+        if self._refused or self.transport.is_closing():
+            return
+        self._unset_keepalive_if_required()
+        # There is no room for one where an answer has begun, or the last body still comes.
+        with contextlib.suppress(h11.LocalProtocolError):
+            head = [*answer.raw_headers, (b"connection", b"close")]
+            sent = self.conn.send(h11.Response(status_code=answer.status_code, headers=head)) or b""
+            sent += self.conn.send(h11.Data(data=bytes(answer.body))) or b""
+            self.transport.write(sent + (self.conn.send(h11.EndOfMessage()) or b""))
+            self.transport.write_eof()
+            self._refused, self._idle_since = True, self.loop.time()
+            return
+        self.transport.close()
