@@ -23,7 +23,7 @@ LAYERS: Layers = (
         "embedded": ("embedded", "server"),
         "schema": ("migrations", "schema"),
         "pgtap": ("pgtap",),
-        "database": ("database",),
+        "database": ("database", "blocking"),
     },
     {"functions": ("functions", "calls")},
     {

@@ -98,8 +98,10 @@ def _member(path: str, key: Any) -> str:
     return f"{path}[{json.dumps(str(key))}]"
 
 
-def arguments_digest(args: tuple[Any, ...], kwargs: Mapping[str, Any], step: str) -> str:
-    """16 hex digits that are the same for the same arguments, in any process.
+def arguments_digest(
+    args: tuple[Any, ...], kwargs: Mapping[str, Any], step: str, of: str = ""
+) -> str:
+    """16 hex digits that are the same for the same arguments ``of`` the same, in any process.
 
     Plain values count, and so do paths, dates, UUIDs, decimals, bytes, enums, sets and dataclasses.
     Anything else has no identity that survives a restart: ``TypeError`` names it and says what to
@@ -113,7 +115,7 @@ def arguments_digest(args: tuple[Any, ...], kwargs: Mapping[str, Any], step: str
         sort_keys=True,
         separators=(",", ":"),
     )
-    return hashlib.sha256(spelled.encode()).hexdigest()[:16]
+    return hashlib.sha256(f"{of}{spelled}".encode()).hexdigest()[:16]
 
 
 def _spell(value: Any, step: str, where: str) -> Any:

@@ -24,10 +24,15 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from counterfoil import logs
+from counterfoil.blocking import BlockingConnections
 from counterfoil.database import Database
 from counterfoil.embedded import EmbeddedServer
+from counterfoil.functions import Functions
 from counterfoil.playing.engine import Engine, WorkerOptions
 from counterfoil.playing.plays import Plays
+from counterfoil.playing.receipts import DatabaseReceipts
+from counterfoil.playing.session import Session
+from counterfoil.playing.steps import Steps
 from counterfoil.settings import Settings
 
 log = logging.getLogger(__name__)
@@ -156,16 +161,26 @@ class Worker:
             raise ValueError("the worker has no play: register one with @worker.play(name)")
         given, options = self.settings, self.options
         dsn = given.dsn or await asyncio.to_thread(EmbeddedServer.default().ensure().dsn)
+        application_name = f"counterfoil worker {options.name}"[:63]
+        for_steps = given.pool_max // 2
         database = Database(
             dsn,
             schema=given.schema,
             min_size=given.pool_min,
-            max_size=given.pool_max,
+            max_size=given.pool_max - for_steps,
             acquire_seconds=given.pool_timeout,
-            application_name=f"counterfoil worker {options.name}"[:63],
+            application_name=application_name,
         )
+        blocking = BlockingConnections(
+            dsn, schema=given.schema, most=for_steps, application_name=application_name
+        )
+
+        def steps_of(session: Session) -> Steps:
+            receipts = DatabaseReceipts(session.functions, session.claimed, Functions(blocking))
+            return Steps(session, receipts)
+
         async with database:
-            engine = Engine(database, self.plays, options)
+            engine = Engine(database, self.plays, options, steps_of)
             with self._lock:
                 self._engine = (asyncio.get_running_loop(), engine)
                 if self._stop_asked:
@@ -174,6 +189,7 @@ class Worker:
             try:
                 await engine.run()
             finally:
+                blocking.close()
                 with self._lock:
                     self._engine = None
                     self._stop_asked = False

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import LiteralString
+from typing import Any, LiteralString
 
 from counterfoil.calls.ledger import HttpAnswer
 from counterfoil.database import Executor
@@ -60,6 +60,11 @@ class _Boolean:
     value: bool
 
 
+@dataclass(frozen=True, slots=True)
+class _Document:
+    value: Any
+
+
 class ReceiptFunctions:
     """Step receipts, set-based."""
 
@@ -107,6 +112,51 @@ class ReceiptFunctions:
             "p_org_id => %(p_org_id)s::text, p_keys => %(p_keys)s::text[]) as g",
             {"p_org_id": org_id, "p_keys": list(keys)},
         )
+
+    async def recall_receipts(
+        self, org_id: str, run_id: str, prefix: str, limit: int, max_bytes: int
+    ) -> list[dict[str, JsonValue]] | None:
+        """Settled receipts of the run whose keys begin with ``prefix``; None for too many."""
+        found = await self._executor.rows(
+            _Document,
+            "select {schema}.recall_receipts(p_org_id => %(p_org_id)s::text,"
+            " p_run_id => %(p_run_id)s::text, p_prefix => %(p_prefix)s::text,"
+            " p_limit => %(p_limit)s::integer, p_max_bytes => %(p_max_bytes)s::integer) as value",
+            {
+                "p_org_id": org_id,
+                "p_run_id": run_id,
+                "p_prefix": prefix,
+                "p_limit": limit,
+                "p_max_bytes": max_bytes,
+            },
+        )
+        answer: list[dict[str, JsonValue]] | None = found[0].value
+        return answer
+
+    async def record_receipt(
+        self, org_id: str, run_id: str, attempt: int, lease_id: str, key: str, output: JsonValue
+    ) -> dict[str, JsonValue]:
+        """Complete a receipt of the run's own that was not claimed, under the attempt's lease.
+
+        ``status`` and ``output`` as stored; of one settled before, what it was settled with.
+        """
+        found = await self._executor.rows(
+            _Document,
+            "select {schema}.record_receipt(p_org_id => %(p_org_id)s::text,"
+            " p_run_id => %(p_run_id)s::text, p_attempt => %(p_attempt)s::integer,"
+            " p_lease_id => %(p_lease_id)s::text, p_key => %(p_key)s::text,"
+            " p_output => %(p_output)s::jsonb) as value",
+            {
+                "p_org_id": org_id,
+                "p_run_id": run_id,
+                "p_attempt": attempt,
+                "p_lease_id": lease_id,
+                "p_key": key,
+                "p_output": encode(output, "p_output"),
+            },
+        )
+        answer: dict[str, JsonValue] = found[0].value
+        return answer
 
     async def complete_receipts(
         self, org_id: str, run_id: str, receipts: JsonValue, return_output: bool

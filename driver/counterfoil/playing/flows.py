@@ -18,9 +18,13 @@ from counterfoil.values import plain
 
 @dataclass(frozen=True)
 class Ask:
-    """Await the call on the worker's event loop."""
+    """Await the call on the worker's event loop.
+
+    Where the play may block, ``now`` is tried before; what it cannot do, it answers with None.
+    """
 
     call: Callable[[], Awaitable[Any]]
+    now: Callable[[], Any] | None = None
 
 
 @dataclass(frozen=True)
@@ -54,15 +58,12 @@ def one_step(
     """The step's remembered output, or what ``function`` returns, remembered from now on."""
     while True:
         if claim is None:
-            claim = yield Ask(lambda: steps.claim(step))
+            claim = steps.known(step) or (yield Ask(lambda: steps.claim(step)))
         if claim.failure is not None:
             raise claim.failure
         if claim.remembered:
             return claim.output
-        settled = yield from _compute(steps, claim, function, args, kwargs)
-        if settled is not None:
-            return settled.output
-        claim = None
+        claim = yield from _compute(steps, claim, function, args, kwargs)
 
 
 def _compute(
@@ -72,6 +73,7 @@ def _compute(
     args: tuple[Any, ...],
     kwargs: Mapping[str, Any],
 ) -> Flow:
+    steps.begin(claim)
     try:
         try:
             result = yield Do(function, args, kwargs)
@@ -81,7 +83,12 @@ def _compute(
             yield Ask(lambda: steps.fail(claim, failure))
             raise
         try:
-            return (yield Ask(lambda: steps.complete(claim, output)))
+            return (
+                yield Ask(
+                    lambda: steps.complete(claim, output),
+                    now=lambda: steps.complete_now(claim, output),
+                )
+            )
         except CounterfoilError as error:
             refusal = error
             yield Ask(lambda: steps.fail(claim, refusal))

@@ -89,6 +89,8 @@ class Run(BaseRun):
     def _perform(self, command: Command) -> Any:
         if isinstance(command, Ask):
             self._session.check()
+            if command.now is not None and (answer := command.now()) is not None:
+                return answer
             return asyncio.run_coroutine_threadsafe(_awaited(command.call), self._loop).result()
         if isinstance(command, Do):
             return self._call(command)

@@ -5,6 +5,8 @@ Lives on the worker's event loop, except `Steps.named`, which is safe from any t
 
 from __future__ import annotations
 
+import asyncio
+import json
 import threading
 import time
 import uuid
@@ -13,9 +15,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import psycopg
+
+from counterfoil.blocking import AllBusyError
 from counterfoil.errors import LeaseLostError
+from counterfoil.functions import Receipt
 from counterfoil.json_text import clean_log_line
 from counterfoil.playing.interruptions import PermanentError, StepFailedError
+from counterfoil.playing.receipts import DatabaseReceipts, Recalled, Receipts
 from counterfoil.playing.session import Session
 from counterfoil.values import arguments_digest
 
@@ -41,31 +48,45 @@ class Step:
 @dataclass(frozen=True)
 class Claim:
     """The answer to a claim: the step's remembered output or permanent failure, or else the lease
-    to compute it under."""
+    to compute it under. An ``unclaimed`` step is computed under the attempt's own lease."""
 
     step: Step
     remembered: bool
     output: Any = None
     lease_id: str = ""
     failure: StepFailedError | None = None
+    unclaimed: bool = False
 
 
 @dataclass
 class _Held:
     step: Step
     lease_id: str
+    claimed: bool
     renewed_at: float = field(default_factory=time.monotonic)
 
 
 class Steps:
-    """Names, claims and settles the steps of one attempt."""
+    """Names, claims and settles the steps of one attempt.
 
-    def __init__(self, session: Session) -> None:
+    A step of the run's own needs no claim: nobody else may compute it while the attempt's lease is
+    held. So where everything that the run remembers was read at once, such a step is one call, its
+    completion. One that takes long is claimed after a while, for all to see.
+    """
+
+    def __init__(self, session: Session, receipts: Receipts | None = None) -> None:
+        """``receipts`` is who keeps them; None is the database."""
         self._session = session
-        self._functions = session.functions
+        self._receipts = receipts or DatabaseReceipts(session.functions, session.claimed)
+        at = session.claimed
+        self._own_keys = f"{at.play_name}:{at.run_id}:"
+        # Ids may hold colons; with this in their digests, the keys of two runs differ all the same.
+        self._identity = json.dumps([at.play_name, at.run_id])
         self._lock = threading.Lock()
         self._seen: Counter[str] = Counter()
-        self._held: dict[str, _Held] = {}
+        self._held: dict[tuple[str, str], _Held] = {}
+        self._recalled: Recalled | None = None
+        self._recalling: asyncio.Task[None] | None = None
 
     def named(
         self,
@@ -82,9 +103,7 @@ class Steps:
             if not isinstance(key, str) or not 1 <= len(key) <= _LONGEST_KEY:
                 raise ValueError(f"a step's key is a string of 1 to {_LONGEST_KEY} characters")
             return Step(name, key, True, ttl)
-        at = self._session.claimed
-        digest = arguments_digest(args, kwargs, name)
-        base = f"{at.play_name}:{at.run_id}:{name}:{digest}"
+        base = f"{self._own_keys}{name}:{arguments_digest(args, kwargs, name, self._identity)}"
         with self._lock:
             self._seen[base] += 1
             repeat = self._seen[base]
@@ -95,6 +114,18 @@ class Steps:
         with self._lock:
             self._seen[name] += 1
             return f"{name}#{self._seen[name]}"
+
+    def known(self, step: Step) -> Claim | None:
+        """The claim, where it takes no call; safe from any thread."""
+        recalled = self._recalled
+        if recalled is None or step.shared or step.ttl is not None:
+            return None
+        receipt = recalled.settled.get(step.key)
+        if receipt is not None:
+            return _settled(step, receipt)
+        return Claim(
+            step, remembered=False, lease_id=self._session.claimed.lease_id, unclaimed=True
+        )
 
     async def claim(self, step: Step) -> Claim:
         """Remembered output or a lease; waits while another run computes a shared step."""
@@ -111,89 +142,86 @@ class Steps:
 
         None stands for a step that another run computes at present.
         """
-        at = self._session.claimed
-        lease_ids = [uuid.uuid4().hex for _ in steps]
-        # Nobody but this run can hold a step of its own: what is still leased died with an earlier
-        # attempt. A shared step may be in the hands of a run that is alive, whose lease is waited
-        # for, unless an earlier attempt of this run left it.
         shared = any(step.shared for step in steps)
-        options = {
-            "leaseAware": True,
-            "leaseSeconds": self._session.lease_seconds,
-            "reclaimOwnRun" if shared else "reclaimRunning": True,
-        }
-        found = await self._session.call(
-            lambda: self._functions.claim_receipts(
-                at.org_id,
-                at.run_id,
-                at.attempt,
-                [s.key for s in steps],
-                lease_ids,
-                options,
-                relaxed=True,  # the completion, which counts, is a transaction of its own
-            )
-        )
+        if not shared:
+            await self._recall()
+            known = [self.known(step) for step in steps]
+            if None not in known:
+                return known
+        lease_ids = [uuid.uuid4().hex for _ in steps]
+        found = await self._session.call(lambda: self._claim(steps, lease_ids, shared=shared))
         claims: list[Claim | None] = []
         for step, lease_id, answer in zip(steps, lease_ids, found, strict=True):
             if answer.claimed:
-                self._held[lease_id] = _Held(step, lease_id)
+                self._hold(Claim(step, remembered=False, lease_id=lease_id))
                 claims.append(Claim(step, remembered=False, lease_id=lease_id))
             else:
                 claims.append(None if answer.receipt is None else _settled(step, answer.receipt))
         return claims
+
+    def begin(self, claim: Claim) -> None:
+        """The step is being computed from now on; safe from any thread."""
+        if claim.unclaimed:
+            self._hold(claim)
 
     async def complete(self, claim: Claim, output: Any) -> Claim | None:
         """Remember the output; answers with the output as it was stored.
 
         None when the step's lease ran out meanwhile: claim again, another run may have computed it.
         """
-        at = self._session.claimed
-        receipt = {
-            "key": claim.step.key,
-            "leaseId": claim.lease_id,
-            "runAttempt": at.attempt,
-            "output": output,
-        }
-        if claim.step.ttl is not None:
-            receipt["ttlSeconds"] = claim.step.ttl
         try:
-            found = await self._session.call(
-                lambda: self._functions.complete_receipts(
-                    at.org_id, at.run_id, [receipt], return_output=True
-                )
-            )
+            if claim.unclaimed and (recalled := self._recalled) is not None:
+                stored = await self._session.call(lambda: recalled.record(claim.step.key, output))
+                return _settled(claim.step, stored)
+            receipt = {**self._proof(claim.step, claim.lease_id), "output": output}
+            if claim.step.ttl is not None:
+                receipt["ttlSeconds"] = claim.step.ttl
+            stored = await self._session.call(lambda: self._receipts.complete(receipt))
+            return Claim(claim.step, remembered=True, output=stored.get("output"))
         except LeaseLostError:
             return None
         finally:
-            self._held.pop(claim.lease_id, None)
-        stored = found[0].receipt or {}
-        return Claim(claim.step, remembered=True, output=stored.get("output"))
+            self.abandon(claim)
+
+    def complete_now(self, claim: Claim, output: Any) -> Claim | None:
+        """As `complete`, for a thread that may block; None where `complete` has to do it."""
+        recalled = self._recalled
+        if not claim.unclaimed or recalled is None or recalled.record_now is None:
+            return None
+        self._session.check()
+        try:
+            settled = _settled(claim.step, recalled.record_now(claim.step.key, output))
+        except (AllBusyError, psycopg.Error):
+            return None  # safe to repeat, and `complete` knows what to make of it
+        self.abandon(claim)
+        return settled
 
     def abandon(self, claim: Claim) -> None:
         """Stop renewing a step that will not be settled; safe from any thread."""
-        self._held.pop(claim.lease_id, None)
+        self._held.pop((claim.step.key, claim.lease_id), None)
 
     async def fail(self, claim: Claim, error: BaseException) -> None:
         """Remember that the step failed: for good with PermanentError, else until the next try."""
-        at = self._session.claimed
         kind = "terminal" if isinstance(error, PermanentError) else "repairable"
         text = clean_log_line(str(error) or type(error).__name__)[:_LONGEST_ERROR]
         receipt = {
-            "key": claim.step.key,
-            "leaseId": claim.lease_id,
-            "runAttempt": at.attempt,
+            **self._proof(claim.step, claim.lease_id),
             "error": text,
             "errorPayload": {"type": type(error).__qualname__, "message": text},
             "failureKind": kind,
         }
         try:
-            await self._session.call(
-                lambda: self._functions.fail_receipts(at.org_id, at.run_id, [receipt])
-            )
+            if claim.unclaimed:
+                (answer,) = await self._session.call(
+                    lambda: self._claim([claim.step], [claim.lease_id], shared=False)
+                )
+                if not answer.claimed:
+                    return
+            await self._session.call(lambda: self._receipts.fail(receipt))
         except LeaseLostError:
             pass  # whoever holds the step now decides what it came to
         finally:
-            self._held.pop(claim.lease_id, None)
+            self.abandon(claim)
 
     async def renew(self) -> None:
         """Extend the leases of steps that have been computing for a while."""
@@ -203,17 +231,50 @@ class Steps:
             for held in list(self._held.values())
             if now - held.renewed_at > self._session.lease_seconds / 4
         ]
-        if not due:
-            return
-        at = self._session.claimed
-        receipts = [
-            {"key": h.step.key, "leaseId": h.lease_id, "runAttempt": at.attempt} for h in due
-        ]
-        await self._functions.heartbeat_receipts(
-            at.org_id, at.run_id, receipts, self._session.lease_seconds
-        )
+        new = [held for held in due if not held.claimed]
+        for start in range(0, len(new), CLAIM_BATCH):
+            part = new[start : start + CLAIM_BATCH]
+            await self._claim([h.step for h in part], [h.lease_id for h in part], shared=False)
+        old = [self._proof(held.step, held.lease_id) for held in due if held.claimed]
+        if old:
+            await self._receipts.heartbeat(old, self._session.lease_seconds)
         for held in due:
+            held.claimed = True
             held.renewed_at = now
+
+    async def _recall(self) -> None:
+        """Read what the run remembers, once, whichever step comes first."""
+        if self._recalling is None:
+            self._recalling = asyncio.create_task(self._read_recalled())
+        await asyncio.shield(self._recalling)
+
+    async def _read_recalled(self) -> None:
+        self._recalled = await self._session.call(lambda: self._receipts.recall(self._own_keys))
+
+    async def _claim(
+        self, steps: Sequence[Step], lease_ids: Sequence[str], *, shared: bool
+    ) -> Sequence[Receipt]:
+        # Nobody but this run can hold a step of its own: what is still leased died with an earlier
+        # attempt. A shared step may be in the hands of a run that is alive, whose lease is waited
+        # for, unless an earlier attempt of this run left it.
+        options = {
+            "leaseAware": True,
+            "leaseSeconds": self._session.lease_seconds,
+            "reclaimOwnRun" if shared else "reclaimRunning": True,
+        }
+        keys = [step.key for step in steps]
+        return await self._receipts.claim(keys, lease_ids, options)
+
+    def _hold(self, claim: Claim) -> None:
+        held = _Held(claim.step, claim.lease_id, claimed=not claim.unclaimed)
+        self._held[claim.step.key, claim.lease_id] = held
+
+    def _proof(self, step: Step, lease_id: str) -> dict[str, Any]:
+        return {
+            "key": step.key,
+            "leaseId": lease_id,
+            "runAttempt": self._session.claimed.attempt,
+        }
 
 
 def _settled(step: Step, receipt: Mapping[str, Any]) -> Claim | None:

@@ -41,9 +41,7 @@ begin
         select i.ordinality - 1 as index, case
             when jsonb_typeof(i.item) <> 'object' then ''
             when jsonb_typeof(i.item -> 'key') is distinct from 'string' then '.key'
-            when
-                length(i.item ->> 'key') not between 1 and 1000 or i.item ->> 'key' ~ '[[:cntrl:]]'
-                then '.key'
+            when not counterfoil.is_receipt_key(i.item ->> 'key') then '.key'
             when
                 coalesce(jsonb_typeof(i.item -> 'leaseId'), 'null') not in ('null', 'string')
                 or length(i.item ->> 'leaseId') not between 1 and 200

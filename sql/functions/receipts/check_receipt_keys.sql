@@ -35,7 +35,7 @@ begin
     select k.ordinality - 1
     into v_index
     from unnest(p_keys) with ordinality as k (key, ordinality)
-    where k.key is null or k.key = '' or length(k.key) > 1000 or k.key ~ '[[:cntrl:]]'
+    where not counterfoil.is_receipt_key(k.key)
     order by k.ordinality
     limit 1;
     if found then

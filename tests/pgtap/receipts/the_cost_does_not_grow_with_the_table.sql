@@ -3,7 +3,7 @@
 begin;
 \ir ../setup.psql
 \ir setup.psql
-select plan(9);
+select plan(12);
 
 -- How many rows a statement reads of the table of receipts.
 create function pg_temp.rows_read(p_sql text) returns bigint language plpgsql volatile parallel unsafe as $function$
@@ -29,6 +29,9 @@ insert into calls values
   ('complete', $$ select counterfoil.complete_receipts('acme', 'r1', pg_temp.item('n1', 'n1') || pg_temp.item('n2', 'n2')) $$, 20),
   ('refresh', $$ select counterfoil.claim_receipts('acme', 'r1', 1, array['n1', 'n2'], array['m1', 'm2'], '{"forceRefresh": true}') $$, 20),
   ('release', $$ select counterfoil.release_receipts('acme', 'r1', pg_temp.item('n1', 'm1')) $$, 20),
+  ('record', $$ select counterfoil.record_receipt('acme', 'r1', 1, 'l', 'n3', '1') $$, 20),
+  ('record again', $$ select counterfoil.record_receipt('acme', 'r1', 1, 'l', 'n1', '1') $$, 20),
+  ('recall', $$ select counterfoil.recall_receipts('acme', 'r1', 'n', 10, 1000) $$, 20),
   ('get', $$ select counterfoil.get_receipts('acme', array['n1', 'n2', 'none']) $$, 20);
 do $$
 declare

@@ -5,8 +5,11 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from counterfoil import (
     AsyncRun,
@@ -293,6 +296,85 @@ async def test_steps_may_hold_steps_and_log(bench: Bench) -> None:
     async with bench.working(worker):
         assert (await bench.ended())["result"] == ["a", "b"]
     assert calls == {"outer": 1, "a": 1, "b": 1}
+
+
+async def test_a_long_step_of_the_runs_own_shows_as_running(bench: Bench) -> None:
+    worker = bench.worker()
+    go_on = threading.Event()
+    calls: list[int] = []
+
+    @worker.play("long")
+    def long(run: Run) -> Any:
+        def compute() -> str:
+            calls.append(run.attempt)
+            go_on.wait(30)
+            return "done"
+
+        return [run.step("wait", compute), run.step("wait", lambda: "again")]
+
+    await bench.launch("long")
+    query = "select status, claims, run_attempt as by, output from counterfoil.step_receipts"
+    async with bench.working(worker):
+        found = await bench.eventually(lambda: bench.rows(query), bool)
+        assert found == [{"status": "running", "claims": 1, "by": 1, "output": None}]
+        go_on.set()
+        assert (await bench.ended())["result"] == ["done", "again"]
+    assert calls == [1]
+    done = {"status": "completed", "claims": 1, "by": 1}
+    assert await bench.rows(query + " order by key") == [
+        {**done, "output": "done"},
+        {**done, "output": "again"},
+    ]
+
+
+async def test_more_steps_than_are_read_at_once_are_found_one_by_one(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("counterfoil.playing.receipts._RECALLED_RECEIPTS", 2)
+    worker = bench.worker()
+    calls: Counter[int] = Counter()
+
+    def work(n: int) -> int:
+        calls[n] += 1
+        return n
+
+    @worker.play("many")
+    def many(run: Run) -> Any:
+        found = [*run.map("work", work, range(5)), run.step("one", work, 5)]
+        if run.attempt == 1:
+            raise ConnectionError
+        return [*found, run.step("two", work, 6)]
+
+    await bench.launch("many")
+    async with bench.working(worker):
+        assert (await bench.ended())["result"] == list(range(7))
+    assert set(calls.values()) == {1}
+
+
+async def test_colons_in_ids_and_names_keep_steps_apart(bench: Bench) -> None:
+    worker = bench.worker()
+
+    @worker.play("play")
+    def play(run: Run, name: str) -> Any:
+        return run.step(name, lambda: run.id)
+
+    await bench.launch("play", "a", input="b:s")
+    await bench.launch("play", "a:b", input="s")
+    async with bench.working(worker):
+        assert [(await bench.ended(run))["result"] for run in ("a", "a:b")] == ["a", "a:b"]
+
+
+async def test_steps_go_on_when_no_connection_is_free_for_them(bench: Bench) -> None:
+    worker = bench.worker(concurrency=1)
+    worker.configure(replace(worker.settings, pool_max=1))
+
+    @worker.play("play")
+    def play(run: Run) -> Any:
+        return [run.step("s", lambda: 1), run.map("m", lambda n: n, range(3))]
+
+    await bench.launch("play")
+    async with bench.working(worker):
+        assert (await bench.ended())["result"] == [1, [0, 1, 2]]
 
 
 async def test_a_long_step_keeps_its_lease(bench: Bench) -> None:

@@ -36,6 +36,7 @@ CALLS = {
     "append_facts": ATTEMPT + ", p_facts => '[" + FACT.replace("{", "{{").replace("}", "}}") + "]'",
     "claim_receipts": "p_org_id => 'org', p_run_id => 'run', p_run_attempt => 1,"
     " p_keys => array['new'], p_lease_ids => array['l'], p_options => '{{}}'",
+    "record_receipt": ATTEMPT + ", p_key => 'own', p_output => '1'",
     "complete_receipts": RECEIPTS.replace("{more}", ', "output": "late"')
     + ", p_return_output => true",
     "fail_receipts": RECEIPTS.replace("{more}", ', "error": "late"'),

@@ -1,0 +1,142 @@
+"""Statements from a thread that may block, without a detour over an event loop.
+
+The pool of `Database` lives on one loop. A play that is a plain function has a thread of its own,
+and asking the loop costs more there than the statement does.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Coroutine, Sequence
+from typing import Any, TypeVar
+
+import psycopg
+from psycopg import sql
+from psycopg.adapt import PyFormat, Transformer
+from psycopg.errors import error_from_result
+from psycopg.pq import ExecStatus, TransactionStatus
+
+from counterfoil.database import Parameters, Row, Statement
+
+Answer = TypeVar("Answer")
+
+_NAMED = re.compile(r"%\((\w+)\)s")
+
+
+class AllBusyError(Exception):
+    """Every connection is in use, or there are to be none any more."""
+
+
+class BlockingConnections:
+    """Up to ``most`` connections, opened when first needed; safe from any thread.
+
+    It is an `Executor` whose ``rows`` never waits for a loop: ``now(Functions(it).some_call(…))``.
+    """
+
+    def __init__(self, dsn: str, *, schema: str, most: int, application_name: str) -> None:
+        self._dsn = dsn
+        self._schema = sql.Identifier(schema)
+        self._application_name = application_name
+        self._statements: dict[str, tuple[bytes, list[str]]] = {}
+        self._lock = threading.Lock()
+        self._unopened = most
+        self._free: list[psycopg.Connection] = []
+        self._closed = False
+
+    async def rows(
+        self,
+        row: type[Row],
+        statement: Statement,
+        parameters: Parameters,
+        *,
+        timeout_ms: int | None = None,
+    ) -> list[Row]:
+        """Run one statement. Raises AllBusyError, or whatever psycopg does; nothing is repeated."""
+        if timeout_ms is not None:
+            raise ValueError("there is no statement timeout here")
+        query, names = self._numbered(statement)
+        connection = self._take()
+        try:
+            return _execute(connection, query, [parameters[name] for name in names], row)
+        finally:
+            self._give_back(connection)
+
+    def close(self) -> None:
+        """Close what is free now, and the rest when it comes back."""
+        with self._lock:
+            self._closed = True
+            free, self._free = self._free, []
+        for connection in free:
+            connection.close()
+
+    def _numbered(self, statement: Statement) -> tuple[bytes, list[str]]:
+        """The statement with $1, $2, … in place of names, and the names in that order."""
+        known = self._statements.get(statement)
+        if known is None:
+            text = sql.SQL(statement).format(schema=self._schema).as_string()
+            names: list[str] = []
+
+            def number(found: re.Match[str]) -> str:
+                names.append(found[1])
+                return f"${len(names)}"
+
+            known = _NAMED.sub(number, text).encode(), names
+            self._statements[statement] = known
+        return known
+
+    def _take(self) -> psycopg.Connection:
+        with self._lock:
+            if self._free:
+                return self._free.pop()
+            if self._closed or self._unopened == 0:
+                raise AllBusyError
+            self._unopened -= 1
+        try:
+            return psycopg.connect(
+                self._dsn,
+                autocommit=True,
+                prepare_threshold=None,
+                application_name=self._application_name,
+            )
+        except BaseException:
+            with self._lock:
+                self._unopened += 1
+            raise
+
+    def _give_back(self, connection: psycopg.Connection) -> None:
+        usable = connection.info.transaction_status is TransactionStatus.IDLE
+        with self._lock:
+            if usable and not self._closed:
+                self._free.append(connection)
+                return
+            self._unopened += 1
+        connection.close()
+
+
+def _execute(
+    connection: psycopg.Connection, query: bytes, values: Sequence[object], row: type[Row]
+) -> list[Row]:
+    # libpq waits by itself here: a cursor's own waiting costs as much as a short statement does.
+    adapted = Transformer(connection)
+    given = adapted.dump_sequence(values, [PyFormat.AUTO] * len(values))
+    result = connection.pgconn.exec_params(query, given, adapted.types, adapted.formats)
+    if result.status != ExecStatus.TUPLES_OK:
+        error = error_from_result(result)
+        raise psycopg.OperationalError(str(error)) if connection.broken else error
+    adapted.set_pgresult(result)
+    columns = [(result.fname(index) or b"").decode() for index in range(result.nfields)]
+    return adapted.load_rows(
+        0, result.ntuples, lambda found: row(**dict(zip(columns, found, strict=True)))
+    )
+
+
+def now(call: Coroutine[Any, Any, Answer]) -> Answer:
+    """The answer of a call that never waits for a loop."""
+    try:
+        call.send(None)
+    except StopIteration as end:
+        answer: Answer = end.value
+        return answer
+    call.close()
+    raise RuntimeError("the call waits for an event loop")
