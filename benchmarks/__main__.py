@@ -1,4 +1,7 @@
-"""`make bench`: measure, print a table, and with --write put it into docs/benchmarks.md."""
+"""`make bench`: measure, print a table, and with --write put it into docs/benchmarks.md.
+
+Ends with status 1 when a figure misses its bar (see bars.py).
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ import argparse
 import contextlib
 import os
 import statistics
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -20,9 +24,9 @@ from benchmarks import (
     retention,
     steps,
 )
+from benchmarks.bars import Bar, Row, measured
 from benchmarks.server import measured_database
 
-Row = tuple[str, str]
 PAGE = Path(__file__).parent.parent / "docs/benchmarks.md"
 PLOT = PAGE.parent / "retention.svg"
 ENTRIES = 1_000_000
@@ -45,8 +49,11 @@ def hot_path(dsn: str, rounds: int) -> list[Row]:
             floors.append(floor)
             ratios[name].append(shape() / floor)
     return [
-        ("floor: bare single-row updates by key, 8 clients", f"{statistics.median(floors):,.0f}/s"),
-        *((name, _spread(values, "× floor")) for name, values in ratios.items()),
+        Row(
+            "floor: bare single-row updates by key, 8 clients",
+            f"{statistics.median(floors):,.0f}/s",
+        ),
+        *(measured(name, values, "× floor") for name, values in ratios.items()),
     ]
 
 
@@ -63,9 +70,11 @@ def backlog(dsn: str, rounds: int) -> list[Row]:
             large_p99 = large.milliseconds("claim", 0.99)
             ratios.append(large_p99 / small_p99)
         rows.append(
-            (
+            measured(
                 f"claim p99, 1,000,000 pending against {1_000 * width:,}, {width} lanes a call",
-                f"{_spread(ratios, '×')} (last: {small_p99:.2f} → {large_p99:.2f} ms)",
+                ratios,
+                "×",
+                note=f" (last: {small_p99:.2f} → {large_p99:.2f} ms)",
             )
         )
     return rows
@@ -78,23 +87,31 @@ def journal_costs(dsn: str, rounds: int) -> list[Row]:
         indexed, bare = journal.materialise_ratio(dsn)
         ratios.append(indexed / bare)
     rows = [
-        ("materialise 100 lines a fact, against a bare insert of the rows", _spread(ratios, "×"))
+        measured(
+            "materialise 100 lines a fact, against a bare insert of the rows",
+            ratios,
+            "×",
+            at_most=2,
+        )
     ]
     journal.load(dsn, ENTRIES)
-    rows += [
-        (
-            f"search {ENTRIES:,} entries, {name}: p99",
-            f"{p99:.2f} ms, {ratio:.0f} × a read by key; {pages} pages",
-        )
-        for name, p99, ratio, pages in journal.search_latency(dsn)
-    ]
+    for search, p99, ratio, pages in journal.search_latency(dsn):
+        name = f"search {ENTRIES:,} entries, {search.name}"
+        rows += [
+            Row(
+                f"{name}: p99, × a read by key",
+                f"{ratio:.1f}×, {p99:.2f} ms",
+                Bar(ratio, at_most=search.most_times) if search.most_times else None,
+            ),
+            Row(f"{name}: pages", f"{pages:,}", Bar(pages, at_most=search.most_pages)),
+        ]
     sizes = journal.plateau(dsn, days=30, per_day=20_000, kept=7, burst_day=15)
     figures = ", ".join(f"day {day}: {size} MB" for day, _, size in sizes[6::4])
     before, indexes, whole = journal.given_back(dsn)
     return [
         *rows,
-        ("journal of 7 days, 20,000 entries a day, 200,000 on day 15", figures),
-        (
+        Row("journal of 7 days, 20,000 entries a day, 200,000 on day 15", figures),
+        Row(
             "its size after that, after reindex concurrently, after vacuum full",
             f"{before} MB, {indexes} MB, {whole} MB",
         ),
@@ -113,11 +130,13 @@ def lane_independence(dsn: str, rounds: int) -> list[Row]:
         lanes.set_backlog(dsn, behind=True)
         worked.append(lanes.delivery_p99(dsn, projector=True) / alone)
     return [
-        (
+        measured(
             "lifecycle delivery p99, search lane 1,000,000 facts behind, against empty",
-            _spread(waiting, "×"),
+            waiting,
+            "×",
+            at_most=1.2,
         ),
-        ("the same while a projector works on them with the other core", _spread(worked, "×")),
+        measured("the same while a projector works on them with the other core", worked, "×"),
     ]
 
 
@@ -136,7 +155,13 @@ def retention_day(dsn: str, rounds: int) -> list[Row]:
     figures = ", ".join(f"{at} h {day[at - 1].total:.1f} MB" for at in (4, 8, 12, 16, 20, 24))
     if day[-1].behind_seconds > 1:
         figures += f"; {day[-1].behind_seconds:.0f} s behind: the machine had too much to do"
-    return [("a day of 500 runs an hour, kept for 2 to 8 hours", figures)]
+    grown = [_mean(day[-6:]) / _mean(day[-12:-6])]
+    return [
+        Row("a day of 500 runs an hour, kept for 2 to 8 hours", figures),
+        measured(
+            "its size in the last six hours, against the six before", grown, "×", at_most=1.05
+        ),
+    ]
 
 
 def admissions(dsn: str, rounds: int) -> list[Row]:
@@ -148,38 +173,46 @@ def admissions(dsn: str, rounds: int) -> list[Row]:
         singles.append(single / bare)
         bulks.append(admission.bulk(dsn) / single)
     return [
-        (
+        measured(
             "admissions one by one, 8 clients, against two bare rows each",
-            _spread(singles, "× floor"),
+            singles,
+            "× floor",
+            at_least=0.2,
         ),
-        (
+        measured(
             "admit_launches of 10,000 by one client, against one by one by 8",
-            _spread(bulks, "×"),
+            bulks,
+            "×",
+            at_least=5,
         ),
     ]
 
 
-def claims(dsn: str, rounds: int, queued: int = 1_000_000) -> list[Row]:
+def claims(dsn: str, rounds: int) -> list[Row]:
     """Claims beside a long queue, turns between orgs, and a worker without work."""
-    ratios = []
-    for _ in range(rounds):
-        few = admission.claim_latency(dsn, 1_000)
-        many = admission.claim_latency(dsn, queued)
-        ratios.append(many / few)
+    latencies = admission.claim_latencies(dsn, rounds=rounds)
+    few, many = latencies[-1]
+    last = admission.fairness(dsn)
     queries, grown = admission.idle(dsn)
     return [
-        (
-            f"claim_attempts p99, {queued:,} queued against 1,000",
-            f"{_spread(ratios, '×')} (last: {few:.2f} → {many:.2f} ms)",
+        measured(
+            "claim_attempts p99, 1,000,000 queued against 1,000",
+            [large / small for small, large in latencies],
+            "×",
+            at_most=1.5,
+            note=f" (last: {few:.2f} → {many:.2f} ms)",
         ),
-        (
-            f"100 orgs of 10 beside one of {queued:,}: claims until all 1,000 have started",
-            f"{admission.fairness(dsn, queued):,}",
+        Row(
+            "100 orgs of 10 beside one of 1,000,000: claims until all 1,000 have started",
+            f"{last:,}",
+            Bar(last, at_most=2_000),
         ),
-        (
-            "a worker without work, 720 polls: queries a poll, growth of the schema",
-            f"{queries:.2f}, {grown / 1024:,.0f} kB",
+        Row(
+            "a worker without work, 720 polls: queries a poll",
+            f"{queries:.2f}",
+            Bar(queries, at_most=1),
         ),
+        Row("the same: growth of the schema, kB", f"{grown // 1024:,}", Bar(grown, at_most=0)),
     ]
 
 
@@ -198,15 +231,17 @@ def one_step(dsn: str, rounds: int) -> list[Row]:
                 ratios.setdefault(name, []).append(rates[-1] / rival(dsn))
     missing = "not measured: pip install counterfoil[bench]"
     return [
-        ("a step: claim, no-op, complete; one play at a time", f"{statistics.median(rates):.0f}/s"),
+        Row(
+            "a step: claim, no-op, complete; one play at a time",
+            f"{statistics.median(rates):.0f}/s",
+        ),
         *(
-            (
-                f"the same against a step of {name}",
-                _spread(ratios[name], "× as fast") if ratios.get(name) else missing,
-            )
+            measured(f"the same against a step of {name}", ratios[name], "× as fast")
+            if ratios.get(name)
+            else Row(f"the same against a step of {name}", missing)
             for name in rivals
         ),
-        ("a remembered step's read against a select by primary key", _spread(reads, "×")),
+        measured("a remembered step's read against a select by primary key", reads, "×"),
     ]
 
 
@@ -215,15 +250,15 @@ def step_receipts(dsn: str, rounds: int) -> list[Row]:
     batches = [receipts.batch_ratio(dsn, number) for number in range(rounds)]
     reads = [receipts.read_ratio(dsn) for _ in range(rounds)]
     return [
-        ("receipts claimed and completed, 100 a call against 1 a call", _spread(batches, "×")),
-        ("memoised read against a bare select by key", _spread(reads, "×")),
+        measured("receipts claimed and completed, 100 a call against 1 a call", batches, "×"),
+        measured("memoised read against a bare select by key", reads, "×"),
     ]
 
 
 def gateway_load(dsn: str, rounds: int) -> list[Row]:
     """64 clients at once, and 10,000 hostile requests."""
     return [
-        (name, f"{dict(load.statuses)}, p99 {load.p99_ms:.0f} ms, {before:.0f} → {after:.0f} MB")
+        Row(name, f"{dict(load.statuses)}, p99 {load.p99_ms:.0f} ms, {before:.0f} → {after:.0f} MB")
         for name, load in (
             ("gateway, 64 clients, claims and completions: answers", gateway.busy(dsn)),
             ("gateway, 10,000 hostile requests: answers", gateway.hostile(dsn)),
@@ -246,8 +281,8 @@ BENCHES = {
 }
 
 
-def _spread(values: list[float], unit: str) -> str:
-    return f"{statistics.median(values):.2f}{unit} ({min(values):.2f}…{max(values):.2f})"
+def _mean(hours: list[retention.Hour]) -> float:
+    return statistics.mean(hour.total for hour in hours)
 
 
 def main() -> None:
@@ -264,15 +299,19 @@ def main() -> None:
     with measured_database(os.environ.get("COUNTERFOIL_DSN")) as dsn:
         for name in options.bench:
             for row in BENCHES[name](dsn, options.rounds):
-                print(f"{row[0]:<75} {row[1]}", flush=True)
+                print(row, flush=True)
                 rows.append(row)
     if options.write:
         page = PAGE.read_text()
         before, rest = page.split(BEGIN)
         _, after = rest.split(END)
-        table = "| measured | median (spread) |\n|---|---|\n"
-        table += "".join(f"| {name} | {figure} |\n" for name, figure in rows)
+        table = "| measured | median (spread) | bar |\n|---|---|---|\n"
+        table += "".join(f"| {row.name} | {row.figure} | {row.bar or ''} |\n" for row in rows)
         PAGE.write_text(before + BEGIN + table + END + after)
+    missed = [row for row in rows if row.bar and not row.bar.met]
+    if missed:
+        print("missed:", *missed, sep="\n", file=sys.stderr)
+        sys.exit(1)
 
 
 if __name__ == "__main__":

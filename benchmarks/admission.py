@@ -9,13 +9,16 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import psycopg
+from psycopg.conninfo import make_conninfo
 from psycopg.types.json import Jsonb
 
 from benchmarks.clients import Result, Tally, run_clients
 from benchmarks.server import empty_tables
+from counterfoil import migrations
 from counterfoil.worker import Worker
 
 SECONDS = 6.0
+_CLAIM = "select run_id from counterfoil.claim_attempts('bench', 1, 300, '{bench}', null)"
 
 
 def launch(org: str, run: str) -> dict[str, str]:
@@ -82,43 +85,80 @@ def bulk(dsn: str, launches: int = 10_000) -> float:
         return launches / (time.perf_counter() - started)
 
 
+# What one queued run is made of, and what of it differs from run to run.
+_COPIES = {
+    "runs": "jsonb_build_object('run_id', i.id, 'root_run_id', i.id)",
+    "launches": "jsonb_build_object('run_id', i.id)",
+    "run_queue": "jsonb_build_object('run_id', i.id)",
+    "fact_counters": "jsonb_build_object('run_id', i.id)",
+    "outbox": "jsonb_build_object('run_id', i.id, 'event_id', 'run.created:' || gen_random_uuid(),"
+    " 'delivery_key', gen_random_uuid())",
+    "lanes": "jsonb_build_object('run_id', i.id)",
+}
+
+
 def fill(dsn: str, runs: int, org: str = "bench") -> None:
-    """Admit ``runs`` runs of one org."""
+    """Queue ``runs`` runs of one org: one is admitted, the others are copies of its rows."""
     with psycopg.connect(dsn, autocommit=True) as connection:
-        for first in range(0, runs, 10_000):
-            batch = [launch(org, f"{org}-{i:08d}") for i in range(first, min(first + 10_000, runs))]
+        first = Jsonb(launch(org, f"{org}-00000000"))
+        connection.execute("select counterfoil.admit_launch(%s)", (first,))
+        for table, differs in _COPIES.items():
             connection.execute(
-                "select count(*) from counterfoil.admit_launches(%s)", (Jsonb(batch),)
+                f"insert into counterfoil.{table} select n.* from counterfoil.{table} as r"
+                " cross join (select r2.org || '-' || lpad(g::text, 8, '0') as id"
+                " from (select %s::text as org) as r2, generate_series(1, %s) as g) as i"
+                f" cross join lateral jsonb_populate_record(r, {differs}) as n"
+                " where r.org_id = %s".encode(),
+                (org, runs - 1, org),
             )
 
 
-def claim_latency(dsn: str, queued: int, claims: int = 400) -> float:
-    """The 99th percentile of claims of one run with ``queued`` runs waiting, in milliseconds."""
+def claim_latencies(
+    dsn: str, few: int = 1_000, many: int = 1_000_000, rounds: int = 3, claims: int = 1_000
+) -> list[tuple[float, float]]:
+    """The 99th percentiles of claims of one run, in milliseconds, by round: few and many queued.
+
+    The two queues lie in two databases of one server, and their claims take turns, so that both
+    meet with the same noise.
+    """
     empty_tables(dsn)
-    fill(dsn, queued)
-    spent = []
-    with psycopg.connect(dsn, autocommit=True, prepare_threshold=1) as connection:
-        connection.execute("vacuum analyze")
-        for _ in range(claims):
-            started = time.perf_counter()
-            connection.execute(
-                "select run_id from counterfoil.claim_attempts('bench', 1, 300, '{bench}', null)"
-            )
-            spent.append(time.perf_counter() - started)
-    return 1000 * sorted(spent)[int(0.99 * len(spent))]
+    fill(dsn, many)
+    small = make_conninfo(dsn, dbname="counterfoil_bench_few")
+    percentiles = []
+    with psycopg.connect(dsn, autocommit=True, prepare_threshold=1) as large_connection:
+        large_connection.execute("drop database if exists counterfoil_bench_few")
+        large_connection.execute("create database counterfoil_bench_few")
+        migrations.migrate(small)
+        large_connection.execute("vacuum analyze")
+        for _ in range(rounds):
+            empty_tables(small)
+            # As many more as half of the claims, so that it is `few` on average.
+            fill(small, few + claims // 2)
+            spent: tuple[list[float], list[float]] = ([], [])
+            with psycopg.connect(small, autocommit=True, prepare_threshold=1) as small_connection:
+                small_connection.execute("vacuum analyze")
+                for _ in range(claims):
+                    for connection, times in zip(
+                        (small_connection, large_connection), spent, strict=True
+                    ):
+                        started = time.perf_counter()
+                        connection.execute(_CLAIM)
+                        times.append(time.perf_counter() - started)
+            at = int(0.99 * claims)
+            percentiles.append((1000 * sorted(spent[0])[at], 1000 * sorted(spent[1])[at]))
+        large_connection.execute("drop database counterfoil_bench_few")
+    return percentiles
 
 
-def fairness(dsn: str, queued: int) -> int:
-    """The claim with which the last run of 100 orgs of 10 starts, beside an org of ``queued``."""
-    empty_tables(dsn)
-    fill(dsn, queued)
+def fairness(dsn: str) -> int:
+    """The claim with which the last run of 100 orgs of 10 starts, beside what is queued already."""
     for number in range(100):
         fill(dsn, 10, f"small-{number:03d}")
     claimed = last = small = 0
     with psycopg.connect(dsn, autocommit=True) as connection:
         while small < 1_000:
             rows = connection.execute(
-                "select org_id from counterfoil.claim_attempts('bench', 10, 300, '{bench}', null)"
+                "select org_id from counterfoil.claim_attempts('fair', 10, 300, '{bench}', null)"
             ).fetchall()
             for (org,) in rows:
                 claimed += 1
