@@ -7,55 +7,51 @@
 -- Raises:   nothing.
 -- Since:    1
 
-create or replace function counterfoil.admission_rules(p_org_id text)
-returns table (
-    org_counted boolean,
-    max_queued bigint,
-    max_active bigint,
-    launches_per_minute bigint,
-    max_per_concurrency_key bigint,
-    all_counted boolean,
-    all_max_queued bigint,
-    all_max_active bigint,
-    all_launches_per_minute bigint
+create or replace function counterfoil.admission_rules(
+    p_org_id text,
+    out org_counted boolean,
+    out max_queued bigint,
+    out max_active bigint,
+    out launches_per_minute bigint,
+    out max_per_concurrency_key bigint,
+    out all_counted boolean,
+    out all_max_queued bigint,
+    out all_max_active bigint,
+    out all_launches_per_minute bigint
 )
-language sql
+returns record
+language plpgsql
 stable
 parallel safe
 strict
 security invoker
 set search_path = pg_catalog, pg_temp
 as $function$
+begin
+    -- plpgsql, because it keeps its plan for the session; an SQL function that cannot be inlined plans at each call.
     select
-        num_nonnulls(l.max_queued, l.max_active, l.launches_per_minute) > 0,
-        l.max_queued,
-        l.max_active,
-        l.launches_per_minute,
-        coalesce(l.max_per_concurrency_key, 1),
-        num_nonnulls(l.all_max_queued, l.all_max_active, l.all_launches_per_minute) > 0,
-        l.all_max_queued,
-        l.all_max_active,
-        l.all_launches_per_minute
-    from (
-        select
-            coalesce(max(a.max_queued) filter (where a.scope = 'org'), max(a.max_queued) filter (where a.scope = 'default'))
-                as max_queued,
-            coalesce(max(a.max_active) filter (where a.scope = 'org'), max(a.max_active) filter (where a.scope = 'default'))
-                as max_active,
-            coalesce(
-                max(a.launches_per_minute) filter (where a.scope = 'org'),
-                max(a.launches_per_minute) filter (where a.scope = 'default')
-            ) as launches_per_minute,
-            coalesce(
-                max(a.max_per_concurrency_key) filter (where a.scope = 'org'),
-                max(a.max_per_concurrency_key) filter (where a.scope = 'default')
-            ) as max_per_concurrency_key,
-            max(a.max_queued) filter (where a.scope = 'installation') as all_max_queued,
-            max(a.max_active) filter (where a.scope = 'installation') as all_max_active,
-            max(a.launches_per_minute) filter (where a.scope = 'installation') as all_launches_per_minute
-        from counterfoil.admission_limits as a
-        where (a.org_id = '' and a.scope in ('default', 'installation')) or (a.org_id = p_org_id and a.scope = 'org')
-    ) as l
+        coalesce(max(a.max_queued) filter (where a.scope = 'org'), max(a.max_queued) filter (where a.scope = 'default')),
+        coalesce(max(a.max_active) filter (where a.scope = 'org'), max(a.max_active) filter (where a.scope = 'default')),
+        coalesce(
+            max(a.launches_per_minute) filter (where a.scope = 'org'),
+            max(a.launches_per_minute) filter (where a.scope = 'default')
+        ),
+        coalesce(
+            max(a.max_per_concurrency_key) filter (where a.scope = 'org'),
+            max(a.max_per_concurrency_key) filter (where a.scope = 'default'),
+            1
+        ),
+        max(a.max_queued) filter (where a.scope = 'installation'),
+        max(a.max_active) filter (where a.scope = 'installation'),
+        max(a.launches_per_minute) filter (where a.scope = 'installation')
+    into
+        max_queued, max_active, launches_per_minute, max_per_concurrency_key, all_max_queued, all_max_active,
+        all_launches_per_minute
+    from counterfoil.admission_limits as a
+    where (a.org_id = '' and a.scope in ('default', 'installation')) or (a.org_id = p_org_id and a.scope = 'org');
+    org_counted := num_nonnulls(max_queued, max_active, launches_per_minute) > 0;
+    all_counted := num_nonnulls(all_max_queued, all_max_active, all_launches_per_minute) > 0;
+end
 $function$;
 
 comment on function counterfoil.admission_rules(text) is
