@@ -136,41 +136,47 @@ begin
 
     if v_new is not null then
         -- Places under the limits, before any run: the installation's, then each org's in order.
-        select r.all_counted, r.all_max_queued, r.all_launches_per_minute into strict v_rules
-        from counterfoil.admission_rules('') as r;
-        if v_rules.all_counted then
-            select p.full_limit, p.retry_ms into strict v_full
-            from counterfoil.reserve_places(
-                '', cardinality(v_new), v_rules.all_max_queued, v_rules.all_launches_per_minute
-            ) as p;
-            if v_full.full_limit is not null then
-                perform counterfoil.raise_capacity(
-                    format('The installation has no room for %s more launches under %s.', cardinality(v_new), v_full.full_limit),
-                    v_full.full_limit, v_full.retry_ms
-                );
-            end if;
-        end if;
-        for v_org in
-            select v_org_ids[n.ordinal] as org_id, count(*) as launches
-            from unnest(v_new) as n (ordinal)
-            group by v_org_ids[n.ordinal]
-            order by v_org_ids[n.ordinal] collate "C"
-        loop
-            select r.org_counted, r.max_queued, r.launches_per_minute into strict v_rules
-            from counterfoil.admission_rules(v_org.org_id) as r;
-            if v_rules.org_counted then
+        if exists (
+            select
+            from counterfoil.admission_limits as a
+            where num_nonnulls(a.max_queued, a.max_active, a.launches_per_minute) > 0
+        ) then
+            select r.all_counted, r.all_max_queued, r.all_launches_per_minute into strict v_rules
+            from counterfoil.admission_rules('') as r;
+            if v_rules.all_counted then
                 select p.full_limit, p.retry_ms into strict v_full
                 from counterfoil.reserve_places(
-                    v_org.org_id, v_org.launches, v_rules.max_queued, v_rules.launches_per_minute
+                    '', cardinality(v_new), v_rules.all_max_queued, v_rules.all_launches_per_minute
                 ) as p;
                 if v_full.full_limit is not null then
-                    perform counterfoil.raise_quota_exceeded(
-                        format('The org has no room for %s more launches under %s.', v_org.launches, v_full.full_limit),
+                    perform counterfoil.raise_capacity(
+                        format('The installation has no room for %s more launches under %s.', cardinality(v_new), v_full.full_limit),
                         v_full.full_limit, v_full.retry_ms
                     );
                 end if;
             end if;
-        end loop;
+            for v_org in
+                select v_org_ids[n.ordinal] as org_id, count(*) as launches
+                from unnest(v_new) as n (ordinal)
+                group by v_org_ids[n.ordinal]
+                order by v_org_ids[n.ordinal] collate "C"
+            loop
+                select r.org_counted, r.max_queued, r.launches_per_minute into strict v_rules
+                from counterfoil.admission_rules(v_org.org_id) as r;
+                if v_rules.org_counted then
+                    select p.full_limit, p.retry_ms into strict v_full
+                    from counterfoil.reserve_places(
+                        v_org.org_id, v_org.launches, v_rules.max_queued, v_rules.launches_per_minute
+                    ) as p;
+                    if v_full.full_limit is not null then
+                        perform counterfoil.raise_quota_exceeded(
+                            format('The org has no room for %s more launches under %s.', v_org.launches, v_full.full_limit),
+                            v_full.full_limit, v_full.retry_ms
+                        );
+                    end if;
+                end if;
+            end loop;
+        end if;
 
         -- Parents, and the root of the tree that each new run belongs to.
         v_roots := array(select v_run_ids[n.ordinal] from unnest(v_new) with ordinality as n (ordinal, place) order by n.place);
