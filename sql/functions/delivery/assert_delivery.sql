@@ -132,7 +132,8 @@ begin
             ) as f
         ) as k
         where k.receipt_key = p_idempotency_key
-        order by k.seq desc
+        -- Late logs do not change the key of a terminal: what is held comes before what goes beyond it.
+        order by k.reason is not null, k.seq desc
         limit 1;
         if v_through_seq is null then
             v_reason := 'receipt_boundary_mismatch';
@@ -185,7 +186,7 @@ begin
         if v_facts.events <> p_projected_events then
             v_index := null;
         end if;
-    elsif p_projected_events <> '[]'::jsonb then
+    else
         -- An event's fact and item say where the slice begins.
         select (e.ordinality - 1)::integer
         into v_index

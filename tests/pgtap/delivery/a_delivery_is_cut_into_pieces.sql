@@ -2,7 +2,7 @@
 begin;
 \ir ../setup.psql
 \ir setup.psql
-select plan(18);
+select plan(19);
 
 create function pg_temp.pieces(p_run text, p_events text[], p_owner text default 'd1')
 returns jsonb language sql volatile as $function$
@@ -50,6 +50,9 @@ select pg_temp.fact('s', 's4');
 select pg_temp.claim('d1', 's');
 select pg_temp.freeze('s', array['s1', 's2', 's3', 's4']);
 select is(pg_temp.pieces('s', array['s1', 's2', 's3', 's4']), '[[1, 3, 1], [2, 3, 1], [3, 3, 2]]', 'what is larger than a piece travels alone');
+update counterfoil.settings set value = '16777216' where name = 'delivery_piece_max_bytes';
+select pg_temp.freeze('s', array['s1', 's2', 's3', 's4']);
+select is(pg_temp.pieces('s', array['s1', 's2', 's3', 's4']), '[[1, 3, 1], [2, 3, 1], [3, 3, 2]]', 'for ever');
 
 create function pg_temp.cut(p_sizes integer[], p_events integer, p_bytes integer)
 returns jsonb language sql as $function$

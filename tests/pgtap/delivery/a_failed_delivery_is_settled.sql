@@ -2,7 +2,7 @@
 begin;
 \ir ../setup.psql
 \ir setup.psql
-select plan(46);
+select plan(48);
 
 create function pg_temp.settle(p_run text, p_events text[], p_error jsonb default '{"message": "503", "retryable": true}', p_owner text default 'd1')
 returns text language sql as $function$
@@ -40,6 +40,16 @@ select pg_temp.make_due('r');
 select pg_temp.claim('d1', 'r', 3);
 select pg_temp.grid(pg_temp.settle('r', '{a1,a2,a3}'));
 select ok((pg_temp.lane('r')).due_at <= clock_timestamp() + interval '10 seconds', 'never over delivery_backoff_max_ms');
+
+-- Chance keeps those that failed together from coming back together.
+select pg_temp.quiet_run('j' || i) from generate_series(1, 20) as i;
+select pg_temp.fact('j' || i, 'j' || i) from generate_series(1, 20) as i;
+select pg_temp.claim('d1', 'j' || i) from generate_series(1, 20) as i;
+select pg_temp.grid(pg_temp.settle('j' || i, array['j' || i])) from generate_series(1, 20) as i;
+create temporary table waits as
+select extract(epoch from x.next_attempt_at - x.last_failed_at) as seconds from counterfoil.fact_failures as x where x.event_id ~ '^j';
+select ok(max(w.seconds) - min(w.seconds) > 0.05, 'twenty runs that failed alike wait for different times') from waits as w;
+select ok(min(w.seconds) >= 0.5 and max(w.seconds) <= 1, 'none less than half of the backoff') from waits as w;
 
 -- The last attempt.
 select pg_temp.quiet_run('l');

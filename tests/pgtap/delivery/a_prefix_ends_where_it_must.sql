@@ -2,7 +2,7 @@
 begin;
 \ir ../setup.psql
 \ir setup.psql
-select plan(29);
+select plan(30);
 
 -- Start facts.
 select pg_temp.started_run('starts');
@@ -74,6 +74,13 @@ select is(pg_temp.claim('x', 'urgent', p_allow => true), '{}', 'once');
 select is(pg_temp.key('urgent', 'u1', 'u2', 'urgent-end', 'u3'),
     'terminal:urgent:' || (select o.delivery_key from counterfoil.outbox as o where o.event_id = 'urgent-end'),
     'a terminal names the delivery wherever it stands');
+
+select pg_temp.quiet_run('calm');
+select pg_temp.fact('calm', 'c1');
+select pg_temp.fact('calm', 'c2', 'run.events');
+select pg_temp.end_run('calm');
+select pg_temp.fact('calm', 'c3', 'runner.logs');
+select is(pg_temp.claim('d', 'calm', p_allow => true), array['c1', 'c2', 'calm-end'], 'behind any other head the terminal is the last');
 
 -- Failures in the way.
 select pg_temp.quiet_run('hurt');

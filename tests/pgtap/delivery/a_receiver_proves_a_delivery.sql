@@ -2,7 +2,7 @@
 begin;
 \ir ../setup.psql
 \ir setup.psql
-select plan(40);
+select plan(42);
 
 create function pg_temp.proof(p_run text, p_owner text, p_key text, p_events jsonb default null, p_more text default '')
 returns text language sql as $function$
@@ -41,6 +41,7 @@ select pg_temp.refused('projected_events_mismatch', pg_temp.proof('r', 'd1', key
 select pg_temp.refused('projected_events_mismatch', pg_temp.proof('r', 'd1', key, jsonb_build_array(events -> 2, '{}'), ', 2, 2'), 'a piece past the end') from k;
 select pg_temp.refused('projected_events_mismatch', pg_temp.proof('r', 'd1', key, '[{"eventId": "no", "item": 0}]', ', 1, 2'), 'a piece of something else') from k;
 select pg_temp.refused('projected_events_mismatch', pg_temp.proof('r', 'd1', key, '[{}]', ', 1, 2'), 'a piece of nothing') from k;
+select pg_temp.refused('projected_events_mismatch', pg_temp.proof('r', 'd1', key, '[]', ', 1, 2'), 'a piece without events') from k;
 select pg_temp.raises(pg_temp.proof('r', 'd1', 'k', '[]', ', 3, 2'), 'RL001', 'p_chunk');
 select pg_temp.raises(pg_temp.proof('r', 'd1', 'k', '[]', ', 1, null'), 'RL001', 'p_chunk_count');
 select pg_temp.raises(pg_temp.proof('r', 'd1', 'k', '[]', ', 0, 2'), 'RL001', 'p_chunk');
@@ -91,6 +92,15 @@ select pg_temp.claim('d1', 's');
 select counterfoil.settle_delivery_failure('acme', 's', array['b1', 'b2', 'b3'], 'd1', '{"message": "m", "eventId": "b3", "retryable": false}');
 select pg_temp.claim('d1', 's');
 select pg_temp.refused('predecessor_failed', pg_temp.proof('s', 'd1', pg_temp.key('s', 'b1', 'b2', 'b3')), 'one of its facts is blocked');
+
+-- Logs that come after the terminal do not change the key, and are no part of what is held.
+select pg_temp.quiet_run('t');
+select pg_temp.fact('t', 'c1');
+select pg_temp.end_run('t');
+select pg_temp.claim('d1', 't');
+select pg_temp.fact('t', 'c2', 'runner.logs');
+select is(pg_temp.grid(pg_temp.proof('t', 'd1', pg_temp.key('t', 'c1', 't-end'), pg_temp.events('t', 'c1', 't-end'))), '[[3, 4, 0, 2]]',
+    'a terminal, though more came after it');
 
 -- A delivery that was acknowledged, and runs that have none.
 select pg_temp.quiet_run('done');

@@ -2,7 +2,7 @@
 begin;
 \ir ../setup.psql
 \ir setup.psql
-select plan(46);
+select plan(57);
 
 create function pg_temp.ack(p_run text, p_events text[], p_owner text default 'd1', p_allowance integer default 0, p_allow boolean default false)
 returns text language sql as $function$
@@ -29,6 +29,25 @@ select is(pg_temp.grid(pg_temp.ack('c', '{c5}', 'd1', null)), '[["acknowledged",
 select is(pg_temp.grid(pg_temp.ack('c', '{c6}', 'd1', null)), '[["acknowledged", "c6"]]', 'at the end there is nothing more');
 select is(pg_temp.grid(pg_temp.ack('c', '{c6}', 'd1', 5)), '[["acknowledged", "c6"]]', 'nor for its repeat');
 select pg_temp.raises(pg_temp.ack('c', '{c6}', 'd1', -1), 'RL001', 'p_continuation_allowance');
+
+update counterfoil.settings set value = '2' where name = 'prefix_max_facts';
+select pg_temp.quiet_run('d');
+select pg_temp.fact('d', 'd' || i) from generate_series(1, 5) as i;
+select pg_temp.fact('d', 'dw', 'run.waiting', '{"kind": "public"}');
+select pg_temp.claim('d1', 'd', 1);
+update counterfoil.lanes set due_at = clock_timestamp() - interval '1 hour' where run_id = 'd';
+select is(pg_temp.grid(pg_temp.ack('d', '{d1}', 'd1', 9)), '[["acknowledged", "d1"], ["claimed", "d2"], ["claimed", "d3"]]', 'never over prefix_max_facts');
+update counterfoil.settings set value = null where name = 'prefix_max_facts';
+select ok((pg_temp.lane('d')).due_at > clock_timestamp() - interval '1 minute', 'what is left queues behind the others');
+select is(((pg_temp.lane('d')).priority, (pg_temp.lane('d')).wait_seq), (2::smallint, 8::bigint), 'as urgent as the wait that is still to come');
+create function pg_temp.through(p_seq bigint)
+returns boolean language sql volatile parallel unsafe as $function$
+    select a.acknowledged from counterfoil.acknowledge_deliveries(array['acme'], array['d'], 'lifecycle', array[p_seq], 'd1') as a
+$function$;
+select ok(not pg_temp.through(6), 'the form for many acknowledges nothing past what is held');
+select ok(not pg_temp.through(8), 'not even the last that there is');
+select ok(pg_temp.through(3), 'and knows what it has acknowledged');
+select is((pg_temp.lane('d')).head_seq, 4::bigint, 'none of which moved anything');
 
 select pg_temp.quiet_run('b');
 select pg_temp.fact('b', 'b0');
@@ -101,6 +120,29 @@ select is(
     pg_temp.grid($$ select r.acknowledged from counterfoil.acknowledge_deliveries(array['acme'], array['m3'], 'lifecycle', array[3]::bigint[], 'd2') as r $$),
     '[[false]]', 'if it is the owner''s'
 );
+
+-- Frozen again, and what is not to be frozen.
+select pg_temp.quiet_run('n' || i) from generate_series(1, 2) as i;
+select pg_temp.fact('n1', 'n1-1');
+select pg_temp.fact('n2', 'n2-1', 'run.progress', '{"deferredProjection": true}');
+select pg_temp.claim('d3', 'n' || i) from generate_series(1, 2) as i;
+create function pg_temp.frozen(p_seconds integer, p_freeze boolean default true)
+returns jsonb language sql volatile parallel unsafe as $function$
+    select jsonb_agg(r.renewed) from counterfoil.renew_deliveries(
+        array['acme', 'acme'], array['n1', 'n2'], 'lifecycle', array[3, 3]::bigint[], 'd3', p_seconds, p_freeze) as r
+$function$;
+select is(pg_temp.frozen(30), '[true, false]', 'what has not been materialised is not frozen');
+select is(pg_temp.frozen(200, false), '[true, true]', 'but renewed');
+create temporary table once as select pg_temp.lane('n1') as lane;
+select ok((o.lane).lease_expires_at > clock_timestamp() + interval '190 seconds', 'for what was asked') from once as o;
+update counterfoil.settings set value = '7' where name = 'delivery_piece_max_events';
+update counterfoil.settings set value = '7777' where name = 'delivery_piece_max_bytes';
+select pg_temp.frozen(30);
+update counterfoil.settings set value = null where name like 'delivery_piece%';
+select is(
+    to_jsonb(pg_temp.lane('n1')) - array['lease_expires_at'], to_jsonb(o.lane) - array['lease_expires_at'],
+    'a second freeze keeps the first''s key, time and pieces'
+) from once as o;
 
 create function pg_temp.many(p_orgs text, p_runs text, p_seqs text, p_owner text default 'd1', p_lane text default 'lifecycle')
 returns text language sql as $function$

@@ -2,7 +2,7 @@
 begin;
 \ir ../setup.psql
 \ir setup.psql
-select plan(30);
+select plan(46);
 
 -- In this order they came; none has a time in common with another.
 select pg_temp.quiet_run('plain');
@@ -97,6 +97,65 @@ select is(
     pg_temp.grid($$ select c.event_id, c.dispatch_authority from counterfoil.claim_deliveries('s', p_lane => 'search', p_head_priority => 'oldest_ready') as c $$),
     '[["q1", null]]', 'without authority: nothing of it goes anywhere'
 );
+
+-- In every kind of claim, what is leased, not due or blocked costs the others no place.
+delete from counterfoil.lanes;
+select pg_temp.quiet_run(n || 'x', 'acme') from unnest(array['held', 'later', 'stuck', 'free']) as n;
+select pg_temp.fact(n || 'x', n, 'runner.logs', '{"searchOnly": true}') from unnest(array['held', 'later', 'stuck', 'free']) as n;
+select pg_temp.fact(n || 'x', n || '-' || e, e) from unnest(array['held', 'later', 'stuck', 'free']) as n, unnest(array['run.progress']) as e;
+-- Each lane is older, and more urgent, than the free one.
+update counterfoil.lanes
+set
+    due_at = case when run_id = 'laterx' then clock_timestamp() + interval '1 hour' else clock_timestamp() - case when run_id = 'freex' then interval '1 hour' else interval '2 hours' end end,
+    blocked_at = case when run_id = 'stuckx' then clock_timestamp() end,
+    lease_owner = case when run_id = 'heldx' then 'h' end,
+    lease_expires_at = case when run_id = 'heldx' then clock_timestamp() + interval '1 hour' end,
+    lease_through_seq = case when run_id = 'heldx' then tail_seq end,
+    priority = case when lane = 'lifecycle' and run_id <> 'freex' then 0 else priority end;
+create temporary table before_claims as select l.* from counterfoil.lanes as l;
+create function pg_temp.only_free(p_lane text, p_priority text, p_org text)
+returns text language plpgsql volatile parallel unsafe as $function$
+declare
+    v_claimed text[] := pg_temp.claim('z', p_lane => p_lane, p_priority => p_priority, p_org => p_org);
+    v_same boolean;
+begin
+    update counterfoil.lanes as l set lease_owner = null, lease_expires_at = null, lease_through_seq = null where l.lease_owner = 'z';
+    select count(*) = 0 into v_same
+    from counterfoil.lanes as l inner join before_claims as b using (org_id, run_id, lane)
+    where (l.lease_owner, l.lease_expires_at) is distinct from (b.lease_owner, b.lease_expires_at);
+    return is(
+        (v_claimed, v_same), (array[case p_lane when 'search' then 'free' else 'free-run.progress' end], true),
+        format('%s, %s, %s', p_lane, p_priority, coalesce(p_org, 'any org'))
+    );
+end
+$function$;
+select pg_temp.only_free(l, o, g)
+from unnest(array['lifecycle', 'search']) as l, unnest(array['admission_first', 'oldest_ready']) as o, unnest(array['acme', null]) as g;
+
+-- The order of one org's claims.
+delete from counterfoil.lanes;
+select pg_temp.quiet_run('o1');
+select pg_temp.fact('o1', 'o1-p');
+select pg_temp.quiet_run('o2');
+select pg_temp.fact('o2', 'o2-w', 'run.waiting', '{"kind": "public"}');
+select pg_temp.quiet_run('o3');
+select pg_temp.end_run('o3');
+select pg_temp.queued_run('o4');
+select pg_temp.quiet_run('o0', 'other');
+select pg_temp.fact('o0', 'o0-p', p_org => 'other');
+select is(pg_temp.claim('z', p_max_runs => n, p_org => 'acme'), o, 'the first ' || n || ' of an org')
+from (values
+    (1, array['o4-created']), (1, array['o3-end']), (1, array['o2-w']), (1, array['o1-p']), (1, '{}'::text[])
+) as w (n, o);
+update counterfoil.lanes set lease_owner = null, lease_expires_at = null, lease_through_seq = null;
+select is(pg_temp.claim('z', p_max_runs => 2, p_org => 'acme', p_priority => 'oldest_ready'), array['o1-p', 'o2-w'], 'or its oldest');
+
+-- For how long.
+select ok(
+    (select bool_and(c.lease_expires_at between clock_timestamp() + interval '110 seconds' and clock_timestamp() + interval '121 seconds')
+     from counterfoil.claim_deliveries('z', 120, p_max_runs => 9) as c), 'the lease that was asked for'
+);
+select ok((pg_temp.lane('o3')).lease_expires_at > clock_timestamp() + interval '110 seconds', 'is the lane''s');
 
 select * from finish();
 rollback;
