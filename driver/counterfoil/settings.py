@@ -120,6 +120,8 @@ class Settings:
     """How long a run stays a worker's without a sign of life."""
     recover_seconds: float = 10.0
     """How often a worker takes back runs whose worker is gone."""
+    receipts: str = "database"
+    """Who keeps the receipts of a worker's steps: database, or gateway (at `base_url`)."""
     release_lane: str = "default"
     """Which release's runs a worker takes, and launches are for."""
 
@@ -142,6 +144,8 @@ class Settings:
         _check_dsn(self.dsn)
         if self.token_authority not in ("local_mint", "gateway"):
             raise SettingsError("token_authority must be local_mint or gateway")
+        if self.receipts not in ("database", "gateway"):
+            raise SettingsError("receipts must be database or gateway")
         if self.head_priority not in ("admission_first", "oldest_ready"):
             raise SettingsError("head_priority must be admission_first or oldest_ready")
         for name in (

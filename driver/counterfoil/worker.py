@@ -24,15 +24,11 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from counterfoil import logs
-from counterfoil.blocking import BlockingConnections
 from counterfoil.database import Database
 from counterfoil.embedded import EmbeddedServer
-from counterfoil.functions import Functions
 from counterfoil.playing.engine import Engine, WorkerOptions
+from counterfoil.playing.keepers import connections_for_steps, keeper
 from counterfoil.playing.plays import Plays
-from counterfoil.playing.receipts import DatabaseReceipts
-from counterfoil.playing.session import Session
-from counterfoil.playing.steps import Steps
 from counterfoil.settings import Settings
 
 log = logging.getLogger(__name__)
@@ -47,6 +43,7 @@ class Worker:
     """Executes plays. Without arguments it takes its settings from the environment and the file.
 
     ``dsn``: connection string (empty: the embedded server). ``schema``: schema of the installation.
+    ``receipts``: who keeps the steps' receipts, "database" or "gateway" (at ``base_url``).
     ``name``: what this worker calls itself; unique by itself when None. ``concurrency``: plays at
     once. ``lease_seconds``: how long a run stays this worker's without a sign of life, 5 to 300.
     ``release_lane``: which release's runs it takes. ``drain_seconds``: how long a stopping worker
@@ -58,6 +55,7 @@ class Worker:
         dsn: str | None = None,
         *,
         schema: str | None = None,
+        receipts: str | None = None,
         name: str | None = None,
         concurrency: int | None = None,
         lease_seconds: int | None = None,
@@ -66,7 +64,7 @@ class Worker:
         settings: Settings | None = None,
     ) -> None:
         self.plays = Plays()
-        self._connection = {"dsn": dsn, "schema": schema}
+        self._connection = {"dsn": dsn, "schema": schema, "receipts": receipts}
         self._settings = settings
         self._own_name = _own_name()
         self._chosen: dict[str, Any] = {}
@@ -162,24 +160,16 @@ class Worker:
         given, options = self.settings, self.options
         dsn = given.dsn or await asyncio.to_thread(EmbeddedServer.default().ensure().dsn)
         application_name = f"counterfoil worker {options.name}"[:63]
-        for_steps = given.pool_max // 2
+        connections = given.pool_max - connections_for_steps(given)
         database = Database(
             dsn,
             schema=given.schema,
-            min_size=given.pool_min,
-            max_size=given.pool_max - for_steps,
+            min_size=min(given.pool_min, connections),
+            max_size=connections,
             acquire_seconds=given.pool_timeout,
             application_name=application_name,
         )
-        blocking = BlockingConnections(
-            dsn, schema=given.schema, most=for_steps, application_name=application_name
-        )
-
-        def steps_of(session: Session) -> Steps:
-            receipts = DatabaseReceipts(session.functions, session.claimed, Functions(blocking))
-            return Steps(session, receipts)
-
-        async with database:
+        async with database, keeper(given, dsn, application_name) as steps_of:
             engine = Engine(database, self.plays, options, steps_of)
             with self._lock:
                 self._engine = (asyncio.get_running_loop(), engine)
@@ -189,7 +179,6 @@ class Worker:
             try:
                 await engine.run()
             finally:
-                blocking.close()
                 with self._lock:
                     self._engine = None
                     self._stop_asked = False

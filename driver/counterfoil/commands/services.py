@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -99,6 +100,9 @@ def worker(
         float | None, typer.Option(help="How long a stopping worker waits for its plays.")
     ] = None,
     release_lane: Annotated[str | None, typer.Option(help="Which release's runs it takes.")] = None,
+    receipts: Annotated[
+        str | None, typer.Option(help="Who keeps its steps' receipts: database or gateway.")
+    ] = None,
     dsn: Dsn = None,
     schema: Schema = None,
     config: Config = None,
@@ -119,6 +123,8 @@ def worker(
             drain_seconds=drain_seconds,
             release_lane=release_lane,
         )
+        if receipts is not None:
+            found.configure(replace(found.settings, receipts=receipts))
         _ = found.options  # what the settings say may be out of range too
         if not len(found.plays):
             raise CliError(f"{program}: its worker has no play; register one with @worker.play()")

@@ -31,6 +31,7 @@ CLAIM_BATCH = 100
 _FIRST_WAIT = 0.1
 _LONGEST_WAIT = 2.0
 _LONGEST_KEY = 1000
+_WHITE_SPACE = " \t\n\r\f\v"
 _LONGEST_ERROR = 4000
 
 
@@ -79,7 +80,7 @@ class Steps:
         self._session = session
         self._receipts = receipts or DatabaseReceipts(session.functions, session.claimed)
         at = session.claimed
-        self._own_keys = f"{at.play_name}:{at.run_id}:"
+        self._own_keys = f"{at.play_name}:{at.run_id}:".lstrip(_WHITE_SPACE)
         # Ids may hold colons; with this in their digests, the keys of two runs differ all the same.
         self._identity = json.dumps([at.play_name, at.run_id])
         self._lock = threading.Lock()
@@ -100,9 +101,11 @@ class Steps:
         if not isinstance(name, str) or not 1 <= len(name) <= 200:
             raise ValueError("a step's name is a string of 1 to 200 characters")
         if key is not None:
-            if not isinstance(key, str) or not 1 <= len(key) <= _LONGEST_KEY:
+            # As the gateway reads keys, so that both ways lead to the same receipt.
+            trimmed = key.strip(_WHITE_SPACE) if isinstance(key, str) else ""
+            if not 1 <= len(trimmed) <= _LONGEST_KEY:
                 raise ValueError(f"a step's key is a string of 1 to {_LONGEST_KEY} characters")
-            return Step(name, key, True, ttl)
+            return Step(name, trimmed, True, ttl)
         base = f"{self._own_keys}{name}:{arguments_digest(args, kwargs, name, self._identity)}"
         with self._lock:
             self._seen[base] += 1

@@ -124,7 +124,7 @@ RECEIPT_ACTIONS: list[Schema] = [
     _action(
         "heartbeat_runtime_step_receipts",
         {"keys": _KEYS},
-        {"runAttempt": ATTEMPT, "leaseId": LEASE_ID},
+        {"runAttempt": ATTEMPT, "leaseId": LEASE_ID, "leaseSeconds": ANYTHING},
     ),
     _action("skip_runtime_step_receipt", {"key": KEY}, {**_WRITE, **_RESULT}),
     _action(

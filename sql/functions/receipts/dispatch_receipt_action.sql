@@ -89,7 +89,9 @@ begin
             from unnest(v_keys, v_lease_ids) with ordinality as k (key, lease_id, ordinality);
             select coalesce(jsonb_agg(t.receipt order by t.ordinal), '[]'::jsonb)
             into v_answer
-            from counterfoil.extend_receipts(v_org_id, v_run_id, v_items, null) as t;
+            from counterfoil.extend_receipts(
+                v_org_id, v_run_id, v_items, (counterfoil.wire_options(p_body) ->> 'leaseSeconds')::integer
+            ) as t;
         when v_action = 'observe_docflow_node' then
             perform counterfoil.record_observation(v_org_id, v_run_id, p_body);
             v_answer := '{"ok": true}'::jsonb;

@@ -1,7 +1,7 @@
 begin;
 \ir ../setup.psql
 \ir setup.psql
-select plan(33);
+select plan(34);
 
 select pg_temp.held_run('r1');
 
@@ -54,6 +54,9 @@ select is((select jsonb_agg(pg_temp.short(e.value) -> 1) from jsonb_array_elemen
 select is((select jsonb_agg(pg_temp.short(e.value) -> 1) from jsonb_array_elements(
     pg_temp.ask('heartbeat_runtime_step_receipts', '{"keys": ["d"], "leaseId": "x"}')) as e),
   '["running"]', 'heartbeat with one lease id for all');
+select pg_temp.ask('heartbeat_runtime_step_receipts', '{"keys": ["d"], "leaseId": "x", "leaseSeconds": 300}');
+select ok((select r.lease_expires_at > now() + interval '299 s' from counterfoil.step_receipts as r where r.key = 'd'),
+  'heartbeat for as long as it says');
 select is((pg_temp.ask('mark_runtime_step_receipts_queued', '{"receipts": [{"runId": "r1", "key": "d", "leaseId": "x", "runAttempt": 1}]}') -> 0) ->> 'status',
   'queued', 'mark queued');
 select is((pg_temp.ask('mark_runtime_step_receipts_running', '{"receipts": [{"runId": "r1", "key": "d", "leaseId": "x", "runAttempt": 1}]}') -> 0) ->> 'status',

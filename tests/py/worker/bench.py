@@ -23,10 +23,11 @@ class Bench:
     def __init__(self, dsn: str, functions: Functions) -> None:
         self.dsn = dsn
         self.functions = functions
+        self.settings: dict[str, Any] = {"poll_seconds": 0.2, "recover_seconds": 0.2, "pool_max": 4}
 
     def worker(self, **options: Any) -> Worker:
         """A worker with short times, not started yet."""
-        settings = Settings(dsn=self.dsn, poll_seconds=0.2, recover_seconds=0.2, pool_max=4)
+        settings = Settings(dsn=self.dsn, **self.settings)
         return Worker(settings=settings, **({"lease_seconds": 5} | options))
 
     @asynccontextmanager

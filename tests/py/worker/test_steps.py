@@ -1,11 +1,11 @@
-"""Steps are computed once and remembered."""
+"""Steps are computed once and remembered, whoever keeps their receipts."""
 
 from __future__ import annotations
 
 import asyncio
 import threading
 from collections import Counter
-from dataclasses import replace
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -13,14 +13,23 @@ import pytest
 
 from counterfoil import (
     AsyncRun,
-    Database,
-    Functions,
     NotPlainError,
     PermanentError,
     Run,
     StepFailedError,
 )
 from tests.py.worker.bench import ORG, Bench
+from tests.py.worker.keepers import through_a_gateway
+
+
+@pytest.fixture(params=["database", "gateway"])
+async def bench(bench: Bench, request: pytest.FixtureRequest) -> AsyncIterator[Bench]:
+    """A bench whose workers have their receipts kept by the one or by the other."""
+    if request.param == "database":
+        yield bench
+        return
+    async with through_a_gateway(bench):
+        yield bench
 
 
 async def test_a_run_that_is_tried_again_finds_its_steps_remembered(bench: Bench) -> None:
@@ -183,6 +192,24 @@ async def test_runs_that_share_a_key_compute_it_once(bench: Bench) -> None:
     assert len(calls) == 1
 
 
+async def test_white_space_around_a_key_does_not_count(bench: Bench) -> None:
+    worker = bench.worker()
+
+    @worker.play(" spaced ")
+    def spaced(run: Run) -> Any:
+        found = [run.step("s", lambda: run.attempt, key="  k "), run.step("own", lambda: "own")]
+        if run.attempt == 1:
+            raise ConnectionError
+        return found
+
+    await bench.launch(" spaced ")
+    async with bench.working(worker):
+        assert (await bench.ended())["result"] == [1, "own"]
+    keys = [row["key"] for row in await bench.rows("select key from counterfoil.step_receipts")]
+    assert "k" in keys
+    assert all(key == key.strip() for key in keys)
+
+
 async def test_a_shared_step_is_forgotten_after_its_time(bench: Bench) -> None:
     worker = bench.worker()
     count = iter(range(100))
@@ -298,59 +325,6 @@ async def test_steps_may_hold_steps_and_log(bench: Bench) -> None:
     assert calls == {"outer": 1, "a": 1, "b": 1}
 
 
-async def test_a_long_step_of_the_runs_own_shows_as_running(bench: Bench) -> None:
-    worker = bench.worker()
-    go_on = threading.Event()
-    calls: list[int] = []
-
-    @worker.play("long")
-    def long(run: Run) -> Any:
-        def compute() -> str:
-            calls.append(run.attempt)
-            go_on.wait(30)
-            return "done"
-
-        return [run.step("wait", compute), run.step("wait", lambda: "again")]
-
-    await bench.launch("long")
-    query = "select status, claims, run_attempt as by, output from counterfoil.step_receipts"
-    async with bench.working(worker):
-        found = await bench.eventually(lambda: bench.rows(query), bool)
-        assert found == [{"status": "running", "claims": 1, "by": 1, "output": None}]
-        go_on.set()
-        assert (await bench.ended())["result"] == ["done", "again"]
-    assert calls == [1]
-    done = {"status": "completed", "claims": 1, "by": 1}
-    assert await bench.rows(query + " order by key") == [
-        {**done, "output": "done"},
-        {**done, "output": "again"},
-    ]
-
-
-async def test_more_steps_than_are_read_at_once_are_found_one_by_one(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("counterfoil.playing.receipts._RECALLED_RECEIPTS", 2)
-    worker = bench.worker()
-    calls: Counter[int] = Counter()
-
-    def work(n: int) -> int:
-        calls[n] += 1
-        return n
-
-    @worker.play("many")
-    def many(run: Run) -> Any:
-        found = [*run.map("work", work, range(5)), run.step("one", work, 5)]
-        if run.attempt == 1:
-            raise ConnectionError
-        return [*found, run.step("two", work, 6)]
-
-    await bench.launch("many")
-    async with bench.working(worker):
-        assert (await bench.ended())["result"] == list(range(7))
-    assert set(calls.values()) == {1}
-
-
 async def test_colons_in_ids_and_names_keep_steps_apart(bench: Bench) -> None:
     worker = bench.worker()
 
@@ -362,19 +336,6 @@ async def test_colons_in_ids_and_names_keep_steps_apart(bench: Bench) -> None:
     await bench.launch("play", "a:b", input="s")
     async with bench.working(worker):
         assert [(await bench.ended(run))["result"] for run in ("a", "a:b")] == ["a", "a:b"]
-
-
-async def test_steps_go_on_when_no_connection_is_free_for_them(bench: Bench) -> None:
-    worker = bench.worker(concurrency=1)
-    worker.configure(replace(worker.settings, pool_max=1))
-
-    @worker.play("play")
-    def play(run: Run) -> Any:
-        return [run.step("s", lambda: 1), run.map("m", lambda n: n, range(3))]
-
-    await bench.launch("play")
-    async with bench.working(worker):
-        assert (await bench.ended())["result"] == [1, [0, 1, 2]]
 
 
 async def test_a_long_step_keeps_its_lease(bench: Bench) -> None:
@@ -402,19 +363,3 @@ def test_errors_of_plain_values_survive_pickling() -> None:
     error = NotPlainError("it", "$.a", "is a set")
     again = pickle.loads(pickle.dumps(error))
     assert (str(again), again.path, again.reason) == (str(error), "$.a", "is a set")
-
-
-async def test_claiming_a_step_leaves_no_later_commit_relaxed(installed: str) -> None:
-    async with Database(installed, min_size=1, max_size=1) as database:
-        bench = Bench(installed, Functions(database))
-        await bench.launch("play")
-        await bench.functions.claim_attempts("w", 1, 60, ["play"], "default")
-        options = {"leaseAware": True, "leaseSeconds": 60}
-        for key, relaxed in (("a", True), ("b", False)):
-            (claim,) = await bench.functions.claim_receipts(
-                ORG, "run", 1, [key], [key], options, relaxed=relaxed
-            )
-            assert claim.claimed
-            assert await database.rows(
-                dict, "select current_setting('synchronous_commit') as kept", {}
-            ) == [{"kept": "on"}]

@@ -1,0 +1,60 @@
+"""Who keeps the receipts of a worker's steps, as its settings say: the database or the gateway."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+
+from counterfoil.blocking import BlockingConnections
+from counterfoil.functions import Functions
+from counterfoil.playing.gateway_receipts import GatewayReceipts, RunToken
+from counterfoil.playing.receipts import DatabaseReceipts
+from counterfoil.playing.session import Session
+from counterfoil.playing.steps import Steps
+from counterfoil.settings import Settings
+from counterfoil.tokens import TokenSigner
+from counterfoil.upstream import Upstream
+
+
+def connections_for_steps(settings: Settings) -> int:
+    """How many of the process's connections are for steps of plain plays alone."""
+    return settings.pool_max // 2 if settings.receipts == "database" else 0
+
+
+@asynccontextmanager
+async def keeper(
+    settings: Settings, dsn: str, application_name: str
+) -> AsyncIterator[Callable[[Session], Steps]]:
+    """What makes the steps of an attempt, while the block lasts."""
+    if settings.receipts == "gateway":
+        signer = (
+            TokenSigner(settings.signing_keys, settings.schema) if settings.signing_keys else None
+        )
+        async with Upstream(trusted_urls=(settings.base_url,)) as upstream:
+
+            def through_the_gateway(session: Session) -> Steps:
+                token = RunToken(session.claimed, signer)
+                receipts = GatewayReceipts(
+                    upstream,
+                    settings.base_url,
+                    session.claimed,
+                    token,
+                    settings.protection_bypass,
+                )
+                return Steps(session, receipts)
+
+            yield through_the_gateway
+        return
+    connections = BlockingConnections(
+        dsn,
+        schema=settings.schema,
+        most=connections_for_steps(settings),
+        application_name=application_name,
+    )
+    blocking = Functions(connections)
+    try:
+        yield lambda session: Steps(
+            session, DatabaseReceipts(session.functions, session.claimed, blocking)
+        )
+    finally:
+        connections.close()

@@ -1,0 +1,95 @@
+"""Steps of the run's own through the database: one call each, under the attempt's lease."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from counterfoil import Database, Functions, Run
+from tests.py.worker.bench import ORG, Bench
+
+
+async def test_a_long_step_of_the_runs_own_shows_as_running(bench: Bench) -> None:
+    worker = bench.worker()
+    go_on = threading.Event()
+    calls: list[int] = []
+
+    @worker.play("long")
+    def long(run: Run) -> Any:
+        def compute() -> str:
+            calls.append(run.attempt)
+            go_on.wait(30)
+            return "done"
+
+        return [run.step("wait", compute), run.step("wait", lambda: "again")]
+
+    await bench.launch("long")
+    query = "select status, claims, run_attempt as by, output from counterfoil.step_receipts"
+    async with bench.working(worker):
+        found = await bench.eventually(lambda: bench.rows(query), bool)
+        assert found == [{"status": "running", "claims": 1, "by": 1, "output": None}]
+        go_on.set()
+        assert (await bench.ended())["result"] == ["done", "again"]
+    assert calls == [1]
+    done = {"status": "completed", "claims": 1, "by": 1}
+    assert await bench.rows(query + " order by key") == [
+        {**done, "output": "done"},
+        {**done, "output": "again"},
+    ]
+
+
+async def test_more_steps_than_are_read_at_once_are_found_one_by_one(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("counterfoil.playing.receipts._RECALLED_RECEIPTS", 2)
+    worker = bench.worker()
+    calls: Counter[int] = Counter()
+
+    def work(n: int) -> int:
+        calls[n] += 1
+        return n
+
+    @worker.play("many")
+    def many(run: Run) -> Any:
+        found = [*run.map("work", work, range(5)), run.step("one", work, 5)]
+        if run.attempt == 1:
+            raise ConnectionError
+        return [*found, run.step("two", work, 6)]
+
+    await bench.launch("many")
+    async with bench.working(worker):
+        assert (await bench.ended())["result"] == list(range(7))
+    assert set(calls.values()) == {1}
+
+
+async def test_steps_go_on_when_no_connection_is_free_for_them(bench: Bench) -> None:
+    worker = bench.worker(concurrency=1)
+    worker.configure(replace(worker.settings, pool_max=1, pool_min=1))
+
+    @worker.play("play")
+    def play(run: Run) -> Any:
+        return [run.step("s", lambda: 1), run.map("m", lambda n: n, range(3))]
+
+    await bench.launch("play")
+    async with bench.working(worker):
+        assert (await bench.ended())["result"] == [1, [0, 1, 2]]
+
+
+async def test_claiming_a_step_leaves_no_later_commit_relaxed(installed: str) -> None:
+    async with Database(installed, min_size=1, max_size=1) as database:
+        bench = Bench(installed, Functions(database))
+        await bench.launch("play")
+        await bench.functions.claim_attempts("w", 1, 60, ["play"], "default")
+        options = {"leaseAware": True, "leaseSeconds": 60}
+        for key, relaxed in (("a", True), ("b", False)):
+            (claim,) = await bench.functions.claim_receipts(
+                ORG, "run", 1, [key], [key], options, relaxed=relaxed
+            )
+            assert claim.claimed
+            assert await database.rows(
+                dict, "select current_setting('synchronous_commit') as kept", {}
+            ) == [{"kept": "on"}]
