@@ -12,8 +12,7 @@ from counterfoil.database import Database
 from counterfoil.dispatcher import Dispatcher
 from tests.py.driver.scene import ORG, Scene
 
-RUNS = 12
-FACTS = 10
+RUNS = 24
 SEARCH = {"searchOnly": True, "deferredProjection": True}
 
 
@@ -66,22 +65,24 @@ async def test_a_crash_after_the_indexing_keeps_nothing_and_the_next_try_everyth
     assert [row["line"] for row in found] == ["one", "two"]
 
 
-async def begin_runs(scene: Scene) -> None:
-    """RUNS runs with their start facts delivered, then FACTS facts in each lane of each."""
+async def begin_runs(scene: Scene, *, lifecycle: int, search: int, spoilt: int = 0) -> None:
+    """RUNS runs with their start facts delivered, then so many facts in each lane of each.
+
+    The first fact in the search lane of the first ``spoilt`` runs can never be indexed.
+    """
     names = [f"run{number}" for number in range(RUNS)]
     for name in names:
         await scene.start(name)
     async with scene.dispatching():
-        for name in names:
-            await scene.all_delivered(name)
-    for name in names:
+        await scene.eventually(lambda: pending(scene, "lifecycle"), lambda runs: runs == 0)
+    for number, name in enumerate(names):
         facts = [
             {"eventId": f"{name}-p{n}", "eventType": "run.progress", "payload": {"n": n}}
-            for n in range(FACTS)
+            for n in range(lifecycle)
         ] + [
-            {"eventId": f"{name}-s{n}", "eventType": "runner.logs", "payload": payload}
-            for n in range(FACTS)
-            for payload in [SEARCH | {"lines": [f"{name} line {n}"]}]
+            {"eventId": f"{name}-s{n}", "eventType": "runner.logs", "payload": SEARCH | lines}
+            for n in range(search)
+            for lines in [{"lines": 7 if number < spoilt and n == 0 else [f"{name} line {n}"]}]
         ]
         await scene.functions.append_facts(ORG, name, facts)
 
@@ -91,8 +92,40 @@ async def pending(scene: Scene, lane: str) -> int:
     return len(await scene.rows("select 1 from counterfoil.lanes where lane = %s", lane))
 
 
+async def blocked(scene: Scene, lane: str) -> int:
+    """Runs whose lane is blocked."""
+    return len(
+        await scene.rows(
+            "select 1 from counterfoil.lanes where lane = %s and blocked_at is not null", lane
+        )
+    )
+
+
+async def entries(scene: Scene) -> int:
+    """Entries of the journal."""
+    [found] = await scene.rows("select count(*) as entries from counterfoil.run_journal")
+    return int(found["entries"])
+
+
+async def test_lifecycle_facts_overtake_a_search_lane_that_is_far_behind(scene: Scene) -> None:
+    await begin_runs(scene, lifecycle=0, search=60, spoilt=RUNS // 4)
+    async with scene.dispatching():
+        # The projector is at it, and some lanes are blocked already.
+        await scene.eventually(lambda: entries(scene), lambda count: count > 20)
+        before = await entries(scene)
+        for step in range(5):
+            for number in range(RUNS):
+                await scene.progress(f"run{number}-{step}", f"run{number}")
+        await scene.eventually(lambda: pending(scene, "lifecycle"), lambda runs: runs == 0)
+        after = await entries(scene)
+        # All of them, while the search lane still had work and went on with it.
+        assert before < after < (RUNS - RUNS // 4) * 60
+        await scene.eventually(lambda: blocked(scene, "search"), lambda runs: runs == RUNS // 4)
+    assert len(await scene.ledger("run0")) == 2 + 5
+
+
 async def test_lifecycle_facts_go_on_while_nothing_can_be_indexed(scene: Scene) -> None:
-    await begin_runs(scene)
+    await begin_runs(scene, lifecycle=10, search=10)
     async with await psycopg.AsyncConnection.connect(scene.dsn) as holder:
         await holder.execute("lock table counterfoil.run_journal in exclusive mode")
         async with scene.dispatching():
@@ -103,21 +136,35 @@ async def test_lifecycle_facts_go_on_while_nothing_can_be_indexed(scene: Scene) 
 
 
 async def test_search_facts_go_on_while_the_receiver_answers_nothing(scene: Scene) -> None:
-    await begin_runs(scene)
+    await begin_runs(scene, lifecycle=50, search=10)
     silence = asyncio.Event()
     scene.between.fault("run-ledger/events", hold=silence, times=10_000)
     async with scene.dispatching():
         await scene.eventually(lambda: pending(scene, "search"), lambda runs: runs == 0)
         assert await pending(scene, "lifecycle") == RUNS
-        [found] = await scene.rows("select count(*) as entries from counterfoil.run_journal")
-        assert found["entries"] == RUNS * FACTS
+        assert await entries(scene) == RUNS * 10
         scene.between.faults.clear()
         silence.set()
         await scene.eventually(lambda: pending(scene, "lifecycle"), lambda runs: runs == 0)
 
 
+async def test_search_facts_go_on_while_every_lifecycle_lane_is_blocked(scene: Scene) -> None:
+    await begin_runs(scene, lifecycle=1, search=0)
+    scene.between.fault("run-ledger/events", status=422, body=b'{"retryable": false}', times=10_000)
+    async with scene.dispatching():
+        await scene.eventually(lambda: blocked(scene, "lifecycle"), lambda runs: runs == RUNS)
+        for number in range(RUNS):
+            for n in range(5):
+                await scene.append(
+                    f"{number}-{n}", "runner.logs", SEARCH | {"lines": ["on"]}, f"run{number}"
+                )
+        await scene.eventually(lambda: pending(scene, "search"), lambda runs: runs == 0)
+    assert await entries(scene) == RUNS * 5
+    assert await blocked(scene, "lifecycle") == RUNS
+
+
 async def test_projectors_side_by_side_index_each_line_once(scene: Scene) -> None:
-    await begin_runs(scene)
+    await begin_runs(scene, lifecycle=0, search=10)
     async with Database(scene.dsn) as database:
         others = [Dispatcher(database, replace(scene.settings, poll_seconds=0.1)) for _ in range(3)]
         tasks = [asyncio.create_task(other.run()) for other in others]
@@ -128,7 +175,7 @@ async def test_projectors_side_by_side_index_each_line_once(scene: Scene) -> Non
     [found] = await scene.rows(
         "select count(*) as entries, count(distinct line) as lines from counterfoil.run_journal"
     )
-    assert (found["entries"], found["lines"]) == (RUNS * FACTS, RUNS * FACTS)
+    assert (found["entries"], found["lines"]) == (RUNS * 10, RUNS * 10)
 
 
 async def test_maintenance_waits_for_no_analyze_of_others(scene: Scene) -> None:
