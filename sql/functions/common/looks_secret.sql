@@ -16,8 +16,9 @@ security invoker
 as $function$
     select p_text ~* (
         'pass[^a-z]?[wpc]|pwd|secret|token|credential|signature|[a-z][^a-z0-9]?key|authoriz|cookie|bearer|basic|-----begin|://[^/]*@'
-        '|eyj|akia|asia|agpa|aida|aroa|anpa|aiza|ya29|gh[pousr]_|github_pat|glpat|xox|k_live|k_test|sk-|npm_|pypi-|sg\.|hf_'
-        '|hvs\.|dop_v1|connection|dsn|\murl'
+        '|eyj|akia|asia|abia|acca|agpa|aida|aroa|anpa|aiza|ya29|gocspx|1//0|8q~|gh[pousr]_|github_pat|gl[a-z]+-|xox|xapp-|:aa|k_live'
+        '|k_test|whsec_|sk-|npm_|pypi-|rubygems_|dckr_|sg\.|hf_|hv[sb]\.|do[opr]_v1|shp[acps]|sk[0-9a-f]{32}|dapi|connection|dsn'
+        '|\murl|hooks\.slack|webhook|telegram|sig='
     )
 $function$;
 

@@ -1,6 +1,7 @@
 -- sanitize_payload: a JSON document fit to be kept.
 --
--- Promises: values under a secret's name and secrets inside strings become [redacted]; what lies deeper than p_max_depth
+-- Promises: values under a secret's name and secrets inside strings become [redacted], also where a name and its value lie
+--           side by side, as headers often do ({"name": …, "value": …}, [name, value]); what lies deeper than p_max_depth
 --           containers becomes [truncated]. A document without either comes back as it is. Null for null.
 -- Locks:    nothing.
 -- Raises:   nothing.
@@ -20,6 +21,9 @@ declare
     v_kind text := jsonb_typeof(p_document);
     v_containers integer;
     v_clean jsonb;
+    -- The object is one header, variable or field of a form, and its name is a secret's.
+    v_named boolean := p_document ? 'value'
+        and counterfoil.is_secret_name(coalesce(p_document ->> 'name', p_document ->> 'key', p_document ->> 'header', ''));
 begin
     if v_kind = 'string' then
         return to_jsonb(counterfoil.redact_text(p_document #>> '{}'));
@@ -45,7 +49,13 @@ begin
     end if;
 
     -- Containers alone are walked by a call of their own.
-    if v_kind = 'array' then
+    if
+        v_kind = 'array' and jsonb_array_length(p_document) = 2
+        and jsonb_typeof(p_document -> 0) = 'string' and jsonb_typeof(p_document -> 1) = 'string'
+        and p_document ->> 0 ~* '^((proxy-)?authorization|(set-)?cookie|x-[a-z-]*(key|token|secret|password))$'
+    then
+        return jsonb_set(p_document, '{1}', '"[redacted]"');
+    elsif v_kind = 'array' then
         select jsonb_agg(
             case
                 when jsonb_typeof(e.value) in ('object', 'array') then counterfoil.sanitize_payload(e.value, p_max_depth - 1)
@@ -58,7 +68,7 @@ begin
     else
         select jsonb_object_agg(case when k.suspect then counterfoil.redact_text(e.key) else e.key end, case
             when jsonb_typeof(e.value) in ('null', 'boolean') or e.value = '""'::jsonb then e.value
-            when k.suspect and counterfoil.is_secret_name(e.key) then '"[redacted]"'::jsonb
+            when k.suspect and counterfoil.is_secret_name(e.key) or e.key = 'value' and v_named then '"[redacted]"'::jsonb
             when jsonb_typeof(e.value) in ('object', 'array') then counterfoil.sanitize_payload(e.value, p_max_depth - 1)
             when jsonb_typeof(e.value) = 'string' then to_jsonb(counterfoil.redact_text(e.value #>> '{}'))
             else e.value

@@ -3,7 +3,7 @@
 begin;
 \ir ../setup.psql
 \ir setup.psql
-select plan(120);
+select plan(192);
 
 -- The whole text, and what must be left of it.
 create temporary table texts (given text, kept text) on commit drop;
@@ -55,6 +55,42 @@ insert into texts values
   ('hf_' || repeat('a', 34), '[redacted]'),
   ('hvs.' || repeat('a', 24), '[redacted]'),
   ('dop_v1_' || repeat('a', 64), '[redacted]'),
+  ('https://abc123' || 'def456@example.org/x', 'https://[redacted]@example.org/x'),
+  ('http://me@localhost', 'http://[redacted]@localhost'),
+  ('https://' || repeat('0', 32) || '@o1.ingest.example/7', 'https://[redacted]@o1.ingest.example/7'),
+  ('git clone https://x:y@h/z.git and https://t@h', 'git clone https://[redacted]@h/z.git and https://[redacted]@h'),
+  ('https://a.blob.core.windows.net/c/b?sv=2024-01-01&se=2027&sig=abc%2Bdef%3D&sp=r', 'https://a.blob.core.windows.net/c/b?sv=2024-01-01&se=2027&sig=[redacted]&sp=r'),
+  ('SharedAccessSignature sr=x&sig=ab+c/d=&se=1', 'SharedAccessSignature sr=x&sig=[redacted]&se=1'),
+  ('Endpoint=sb://x/;SharedAccessKeyName=n;SharedAccessKey=YWJj=;EntityPath=q', 'Endpoint=sb://x/;SharedAccessKeyName=n;SharedAccessKey=[redacted];EntityPath=q'),
+  ('GET /o?X-Amz-Credential=AK%2F2&X-Amz-Signature=0a1b&x=1', 'GET /o?X-Amz-Credential=[redacted]&X-Amz-Signature=[redacted]&x=1'),
+  ('https://storage.example/o?X-Goog-Signature=0a1b', 'https://storage.example/o?X-Goog-Signature=[redacted]'),
+  ('post to https://hooks.slack.com/serv' || 'ices/T0/B0/abc now', 'post to https://hooks.slack.com/services/[redacted] now'),
+  ('https://hooks.slack.com/work' || 'flows/T0/A0/1/abc', 'https://hooks.slack.com/workflows/[redacted]'),
+  ('https://discord.com/api/web' || 'hooks/1/abc', 'https://discord.com/api/webhooks/[redacted]'),
+  ('https://x.webhook.office.com/webhookb2/a@b/IncomingWebhook/c', 'https://x.webhook.office.com/webhookb2/[redacted]'),
+  ('https://api.telegram.org/bot' || '123:abc/getMe', 'https://api.telegram.org/bot[redacted]'),
+  ('bot 1234567' || '890:AA' || repeat('x', 33) || '!', 'bot [redacted]!'),
+  ('xapp-' || '1-A0-1-abcdef0123', '[redacted]'),
+  ('xoxe.' || 'xoxp-1-abcdef0123', '[redacted]'),
+  ('ABIA' || repeat('A1', 8), '[redacted]'),
+  ('GOC' || 'SPX-' || repeat('x', 28), '[redacted]'),
+  ('1/' || '/0' || repeat('x', 40), '[redacted]'),
+  ('abc8' || 'Q~' || repeat('x', 34), '[redacted]'),
+  ('gldt-' || repeat('a', 20), '[redacted]'),
+  ('rk_' || 'live_' || repeat('a', 24), '[redacted]'),
+  ('whsec_' || repeat('a', 32), '[redacted]'),
+  ('sk-' || 'proj-' || '7' || repeat('a', 25), '[redacted]'),
+  ('rubygems_' || repeat('0', 48), '[redacted]'),
+  ('dckr_' || 'pat_' || repeat('a', 27), '[redacted]'),
+  ('hvb.' || repeat('a', 24), '[redacted]'),
+  ('dor_' || 'v1_' || repeat('0', 64), '[redacted]'),
+  ('shp' || 'at_' || repeat('0', 32), '[redacted]'),
+  ('SK' || repeat('0', 32), '[redacted]'),
+  ('AGE-SECRET' || '-KEY-1' || repeat('Q', 58), '[redacted]'),
+  ('dap' || 'i' || repeat('0', 32), '[redacted]'),
+  ('jdbc:postgresql://h/d?user=u&password=p&ssl=true', 'jdbc:postgresql://h/d?user=u&password=[redacted]&ssl=true'),
+  ('mongodb+srv://u:p@c.example/?w=1', 'mongodb+srv://[redacted]@c.example/?w=1'),
+  ('{"headers": {"authorization": "Token abc", "accept": "*/*"}}', '{"headers": {"authorization": [redacted], "accept": "*/*"}}'),
   ('two: password=a secret=b', 'two: password=[redacted] secret=[redacted]'),
   ('already password=[redacted] gone', 'already password=[redacted] gone'),
   -- What only looks like one.
@@ -75,6 +111,21 @@ insert into texts values
   ('sort key: name', 'sort key: name'),
   ('eyJust a word.and another', 'eyJust a word.and another'),
   ('AKIAshort', 'AKIAshort'),
+  ('postgres://me@db/x and ssh://git@host/y', 'postgres://me@db/x and ssh://git@host/y'),
+  ('https://medium.example/@me/a-story', 'https://medium.example/@me/a-story'),
+  ('https://hooks.slack.com/docs', 'https://hooks.slack.com/docs'),
+  ('signals: sigterm, config=1', 'signals: sigterm, config=1'),
+  ('PWD=/home/me OLDPWD=/', 'PWD=/home/me OLDPWD=/'),
+  ('class sk-folding-cube-item-inner', 'class sk-folding-cube-item-inner'),
+  ('ratio 1234567890:AABB', 'ratio 1234567890:AABB'),
+  ('SKU SK123 in stock', 'SKU SK123 in stock'),
+  ('id 123e4567-e89b-12d3-a456-426614174000', 'id 123e4567-e89b-12d3-a456-426614174000'),
+  ('commit da39a3ee5e6b4b0d3255bfef95601890afd80709', 'commit da39a3ee5e6b4b0d3255bfef95601890afd80709'),
+  ('data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==',
+   'data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=='),
+  ('ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJ me', 'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJ me'),
+  ('the session ended; the token had expired, so the secret was rotated', 'the session ended; the token had expired, so the secret was rotated'),
+  ('2026-01-31T12:00:00Z INFO took 12 ms', '2026-01-31T12:00:00Z INFO took 12 ms'),
   ('sk-learn 1.2', 'sk-learn 1.2'),
   ('risk-averse-and-quite-long-words', 'risk-averse-and-quite-long-words'),
   ('-----BEGIN the story', '-----BEGIN the story'),
@@ -111,6 +162,28 @@ select is(
   repeat('[', 32) || '"[truncated]"' || repeat(']', 32), 'depth does not exhaust the stack');
 select is(counterfoil.sanitize_payload('"password=x"', 32), '"password=[redacted]"', 'a string alone');
 select is(counterfoil.sanitize_payload('7', 32), '7', 'a number alone');
+
+select is(counterfoil.sanitize_payload(d.given::jsonb, 32), d.kept::jsonb, d.given)
+from (values
+  ('{"headers": [{"name": "Authorization", "value": "Token abc"}, {"name": "Accept", "value": "x"}]}',
+   '{"headers": [{"name": "Authorization", "value": "[redacted]"}, {"name": "Accept", "value": "x"}]}'),
+  ('[{"key": "DB_PASSWORD", "value": 7}, {"header": "x-api-key", "value": {"a": 1}}]', '[{"key": "DB_PASSWORD", "value": "[redacted]"}, {"header": "x-api-key", "value": "[redacted]"}]'),
+  ('[["authorization", "Token abc"], ["Set-Cookie", "a=b"], ["accept", "x"], ["X-Auth-Token", "abc"]]',
+   '[["authorization", "[redacted]"], ["Set-Cookie", "[redacted]"], ["accept", "x"], ["X-Auth-Token", "[redacted]"]]'),
+  ('{"a": ["password", "username"], "b": [["token", "x", "y"]], "name": "token", "values": [1]}', '{"a": ["password", "username"], "b": [["token", "x", "y"]], "name": "token", "values": [1]}'),
+  ('{"headers": {"Authorization": ["Token abc"], "cookie": {"a": "b"}}}', '{"headers": {"Authorization": "[redacted]", "cookie": "[redacted]"}}')
+) as d (given, kept);
+
+-- Time: a megabyte of whatever a pattern begins with, and repeats.
+set local statement_timeout = '8s';
+select lives_ok(format('select counterfoil.redact_text(%s)', h.text), h.text)
+from (values ($$repeat('a', 1000000) || ' token'$$), ($$repeat('a:', 500000) || '://:@'$$), ($$'a://' || repeat('b:', 500000)$$),
+  ($$repeat('https://', 125000)$$), ($$repeat('-----BEGIN A-----', 60000)$$), ($$'bearer' || repeat(' ', 1000000)$$),
+  ($$repeat('bearer a', 125000)$$), ($$repeat('eyJaaaa.', 125000)$$), ($$repeat('sk-', 333333)$$), ($$repeat('1234567890:AA', 80000)$$),
+  ($$repeat('abc8Q~', 160000)$$), ($$repeat('sig=', 250000)$$), ($$repeat('cookie ', 140000)$$), ($$repeat('password="', 100000)$$),
+  ($$'password="' || repeat('\', 1000000)$$), ($$'api' || repeat(' ', 500000) || 'key' || repeat(' ', 500000)$$)) as h (text);
+select lives_ok($$ select counterfoil.sanitize_payload(jsonb_build_object('token', '', 'a', (select jsonb_agg('{"name": "x", "value": ["authorization", "y"]}'::jsonb) from generate_series(1, 15000))), 32) $$, 'many small parts');
+reset statement_timeout;
 
 -- What is kept is sanitised, by every function that keeps something.
 select pg_temp.held_run('r1');
