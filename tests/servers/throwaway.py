@@ -33,7 +33,7 @@ _SETTINGS = {
     "fsync": "off",
     "full_page_writes": "off",
     "shared_buffers": "64MB",
-    "max_connections": "100",
+    "max_connections": "150",
     "wal_level": "minimal",
     "max_wal_senders": "0",
     "max_wal_size": "2GB",

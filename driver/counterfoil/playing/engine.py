@@ -296,30 +296,25 @@ class Engine:
         """What the database must be asked for now and then, unless a worker without work has."""
         if time.monotonic() - self._looked_at < self._options.recover_seconds:
             return
-        found = await self._functions.recover_attempts(RECOVERY_BATCH, self._options.release_lane)
-        for attempt in found:
-            log.info(
-                "attempt recovered",
-                extra={
-                    "org_id": attempt.org_id,
-                    "run_id": attempt.run_id,
-                    "attempt": attempt.attempt,
-                    "outcome": attempt.outcome,
-                },
+        more = True
+        while more and not self._stopping.is_set():
+            found = await self._functions.recover_attempts(
+                RECOVERY_BATCH, self._options.release_lane
             )
-        fired = await self._functions.fire_due_schedules(RECOVERY_BATCH)
-        for firing in fired:
-            log.info(
-                "schedule fired",
-                extra={
-                    "org_id": firing.org_id,
-                    "schedule": firing.name,
-                    "run_id": firing.run_id,
-                    "outcome": firing.outcome,
-                },
-            )
-        if found or fired:
-            self._wakeups.wake()
+            for attempt in found:
+                log.info(
+                    "attempt recovered",
+                    extra=_named(attempt, "org_id", "run_id", "attempt", "outcome"),
+                )
+            fired = await self._functions.fire_due_schedules(RECOVERY_BATCH)
+            for firing in fired:
+                log.info(
+                    "schedule fired",
+                    extra={"schedule": firing.name} | _named(firing, "org_id", "run_id", "outcome"),
+                )
+            if found or fired:
+                self._wakeups.wake()
+            more = max(len(found), len(fired)) >= RECOVERY_BATCH
 
     async def _drain(self) -> None:
         """Wait for the plays in hand; when they take too long, give their runs back."""
@@ -332,6 +327,10 @@ class Engine:
             left = [executing.session for executing in self._executing]
             log.info("giving runs back", extra={"plays": len(left)})
             await asyncio.gather(*(give_back(session) for session in left))
+
+
+def _named(row: object, *names: str) -> dict[str, Any]:
+    return {name: getattr(row, name) for name in names}
 
 
 async def _called(

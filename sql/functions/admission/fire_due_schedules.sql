@@ -28,6 +28,8 @@ declare
     v_state text;
     v_message text;
     v_detail text;
+    v_good integer[] := array[]::integer[];
+    v_count integer;
 begin
     perform counterfoil.check_limit(p_limit, 1, 1000, 'p_limit');
     select array_agg(d.org_id), array_agg(d.name) into v_org_ids, v_names
@@ -50,24 +52,42 @@ begin
         return;
     exception
         when others then
-            -- One of them is to blame. Alone, the first fires or is put off; the others have their turn with the next call.
-            get stacked diagnostics
-                v_state = returned_sqlstate, v_message = message_text, v_detail = pg_exception_detail;
+            -- Some of them are to blame: each is tried alone, which leaves nothing, neither runs nor locks.
+            null;
     end;
-    if cardinality(v_names) > 1 then
+    for v_place in 1..cardinality(v_names) loop
         begin
-            return query
-            select f.org_id, f.name, f.fire_at, f.outcome, f.run_id
-            from counterfoil.fire_schedules(v_org_ids[1:1], v_names[1:1], v_now) as f;
-            return;
+            perform from counterfoil.fire_schedules(v_org_ids[v_place:v_place], v_names[v_place:v_place], v_now) as f;
+            perform counterfoil.raise_capacity('Tried, and to be undone.', 'tried', 1);
         exception
             when others then
                 get stacked diagnostics
                     v_state = returned_sqlstate, v_message = message_text, v_detail = pg_exception_detail;
         end;
-    end if;
-    perform counterfoil.refuse_firing(v_org_ids[1], v_names[1], v_state, v_message, v_detail, v_now);
-    return query select v_org_ids[1], v_names[1], null::timestamptz, 'refused'::text, null::text;
+        if v_state = 'RL006' and v_detail::jsonb ->> 'limit' = 'tried' then
+            v_good := v_good || v_place;
+        else
+            perform counterfoil.refuse_firing(v_org_ids[v_place], v_names[v_place], v_state, v_message, v_detail, v_now);
+            return query select v_org_ids[v_place], v_names[v_place], null::timestamptz, 'refused'::text, null::text;
+        end if;
+    end loop;
+
+    -- The others in one admission again; where each has room but not all of them, the first, and the rest with the next call.
+    foreach v_count in array array[cardinality(v_good), 1] loop
+        exit when v_count = 0;
+        begin
+            return query
+            select f.org_id, f.name, f.fire_at, f.outcome, f.run_id
+            from counterfoil.fire_schedules(
+                array(select v_org_ids[g.place] from unnest(v_good[1:v_count]) with ordinality as g (place, n) order by g.n),
+                array(select v_names[g.place] from unnest(v_good[1:v_count]) with ordinality as g (place, n) order by g.n), v_now
+            ) as f;
+            return;
+        exception
+            when others then
+                null;
+        end;
+    end loop;
 end
 $function$;
 

@@ -36,6 +36,8 @@ declare
     v_margin bigint := 100 + 20 * p_count;
     v_now timestamptz := clock_timestamp();
     v_minute timestamptz := date_trunc('minute', v_now, 'UTC');
+    -- A clock set back leaves windows that have yet to come; those more than a minute ahead count for nothing.
+    v_latest timestamptz := v_minute + interval '1 minute';
     v_own integer := pg_backend_pid() % 16;
     v_queued bigint;
     v_launches bigint;
@@ -47,11 +49,11 @@ declare
 begin
     select
         coalesce(sum(c.queued), 0)::bigint,
-        coalesce(sum(c.window_launches) filter (where c.window_start >= v_minute), 0)::bigint,
+        coalesce(sum(c.window_launches) filter (where c.window_start between v_minute and v_latest), 0)::bigint,
         count(*),
         array_agg(c.shard order by (c.shard + 16 - v_own) % 16) filter (
             where c.queued + p_count <= coalesce(counterfoil.counter_share(p_max_queued, c.shard), 9223372036854775807)
-                and case when c.window_start >= v_minute then c.window_launches else 0 end + p_count
+                and case when c.window_start between v_minute and v_latest then c.window_launches else 0 end + p_count
                 <= coalesce(counterfoil.counter_share(p_launches_per_minute, c.shard), 9223372036854775807)
         )
     into v_queued, v_launches, v_rows, v_candidates
@@ -78,12 +80,12 @@ begin
                 update counterfoil.admission_counters as c
                 set
                     queued = c.queued + p_count,
-                    window_launches = case when c.window_start >= v_minute then c.window_launches else 0 end + p_count,
-                    window_start = greatest(c.window_start, v_minute)
+                    window_launches = case when c.window_start between v_minute and v_latest then c.window_launches else 0 end + p_count,
+                    window_start = case when c.window_start between v_minute and v_latest then c.window_start else v_minute end
                 where c.org_id = p_org_id
                     and c.shard = v_shard
                     and c.queued + p_count <= coalesce(counterfoil.counter_share(p_max_queued, c.shard), 9223372036854775807)
-                    and case when c.window_start >= v_minute then c.window_launches else 0 end + p_count
+                    and case when c.window_start between v_minute and v_latest then c.window_launches else 0 end + p_count
                     <= coalesce(counterfoil.counter_share(p_launches_per_minute, c.shard), 9223372036854775807);
                 if found then
                     return;
@@ -104,7 +106,7 @@ begin
 
     select
         sum(c.queued)::bigint,
-        coalesce(sum(c.window_launches) filter (where c.window_start >= v_minute), 0)::bigint,
+        coalesce(sum(c.window_launches) filter (where c.window_start between v_minute and v_latest), 0)::bigint,
         max(c.freed_at)
     into v_queued, v_launches, v_freed_at
     from counterfoil.admission_counters as c
@@ -130,7 +132,7 @@ begin
     set
         queued = counterfoil.counter_share(v_queued + p_count, c.shard),
         window_launches = counterfoil.counter_share(v_launches + p_count, c.shard),
-        window_start = greatest(c.window_start, v_minute)
+        window_start = case when c.window_start between v_minute and v_latest then c.window_start else v_minute end
     where c.org_id = p_org_id;
 end
 $function$;

@@ -2,7 +2,7 @@
 begin;
 \ir ../setup.psql
 \ir ../attempts/setup.psql
-select plan(54);
+select plan(55);
 
 create function pg_temp.limits(p_org text, p_scope text, p_limits jsonb)
 returns void language sql volatile parallel unsafe as $function$
@@ -99,10 +99,12 @@ select ok(
 from pg_temp.raised($$ select pg_temp.bulk('m6-', 1, 'rate') $$) as r;
 update counterfoil.admission_counters as c set window_start = c.window_start - interval '2 minutes' where c.org_id = 'rate';
 select is(pg_temp.bulk('n-', 5, 'rate'), 5::bigint, 'a minute later there are five more');
+update counterfoil.admission_counters as c set window_start = c.window_start + interval '1 day' where c.org_id = 'rate';
+select is(pg_temp.bulk('p-', 5, 'rate'), 5::bigint, 'so are there where the clock was set back');
 
 -- The default row, and an org's own value over it, field by field.
 select pg_temp.limits('', 'default', '{"max_queued": 2, "max_active": 1}');
-select is(pg_temp.counted('rate'), array[10, 0]::bigint[], 'a default limit counts every org');
+select is(pg_temp.counted('rate'), array[15, 0]::bigint[], 'a default limit counts every org');
 select pg_temp.full_up($$ select pg_temp.bulk('o-', 3, 'new') $$, 'RL007', 1000, 60000, 'it is full again');
 select is(pg_temp.bulk('o-', 2, 'new'), 2::bigint, 'an org without limits of its own has the default''s');
 select pg_temp.full_up($$ select pg_temp.admit('i') $$, 'RL007', 1000, 60000, 'its own limit of 3000 counts for org');

@@ -83,18 +83,18 @@ select pg_temp.raises(
     'RL001', 'p_launches', 'so does one launch more than a call may hold'
 );
 select is((select count(*) from counterfoil.runs as r where r.run_id like 'n%'), 0::bigint, 'refused calls left nothing');
-update counterfoil.settings as s set value = '10000' where s.name = 'launch_batch_max';
+update counterfoil.settings as s set value = null where s.name = 'launch_batch_max';
 
 select is(
     (
         select count(distinct a.run_id)
         from counterfoil.admit_launches((
             select jsonb_agg(pg_temp.launch(jsonb_build_object('runId', 'bulk-' || i, 'orgId', 'bulk-' || i % 7)))
-            from generate_series(1, 2000) as i
+            from generate_series(1, 10000) as i
         )) as a
         where a.outcome = 'admitted'
     ),
-    2000::bigint, 'two thousand launches of seven orgs are one call'
+    10000::bigint, 'ten thousand launches of seven orgs are one call'
 );
 select is(
     (
@@ -109,18 +109,18 @@ select is(
         left join counterfoil.lanes as l using (org_id, run_id)
         where r.run_id like 'bulk-%'
     ),
-    array[2000, 2000, 2000, 2000]::bigint[], 'each whole'
+    array[10000, 10000, 10000, 10000]::bigint[], 'each whole'
 );
 select is(
     (
         select count(*)
         from counterfoil.admit_launches((
             select jsonb_agg(pg_temp.launch(jsonb_build_object('runId', 'bulk-' || i, 'orgId', 'bulk-' || i % 7)))
-            from generate_series(1, 2000) as i
+            from generate_series(1, 10000) as i
         )) as a
         where a.outcome = 'replayed'
     ),
-    2000::bigint, 'and replayed as one call'
+    10000::bigint, 'and replayed as one call'
 );
 
 select * from finish();

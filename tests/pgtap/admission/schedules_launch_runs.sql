@@ -2,7 +2,7 @@
 begin;
 \ir ../setup.psql
 \ir setup.psql
-select plan(60);
+select plan(65);
 
 -- The hour that began two to three hours ago. Schedules here fire every minute of it, so that what is due lies in the past
 -- and nothing else falls due for twenty hours, whatever the clock shows now.
@@ -128,10 +128,19 @@ select is(
 select pg_temp.miss('g', '0 minutes');
 select pg_temp.miss('h', '0 minutes');
 update counterfoil.schedules set look_at = look_at - interval '1 second' where name = 'g';
-select is(pg_temp.fire(), '{refused}', 'the first is refused');
+select is(pg_temp.make('g2'), 'created', 'and another one');
+select pg_temp.miss('g2', '0 minutes');
+select is(pg_temp.fire(), '{refused,refused,admitted}', 'those are refused, the other fires');
 select ok(s.last_error like 'RL007%' and s.look_at between now() + interval '50 seconds' and now() + interval '70 seconds' and s.next_fire_at <= clock_timestamp(), 'is tried again when the limit said')
 from counterfoil.schedules as s where s.name = 'g';
-select is(pg_temp.fire(), '{admitted}', 'the other fires');
+select is((select count(*) from counterfoil.schedules as s where s.look_at <= clock_timestamp()), 0::bigint, 'none is left to look at');
+-- Places for some of them.
+select is(counterfoil.set_admission_limits('org', 'org', jsonb_build_object('maxQueued', count(*) + 1)) ->> 'maxActive', null, 'room for one')
+from counterfoil.runs as r where r.org_id = 'org' and r.status = 'queued';
+update counterfoil.schedules set look_at = clock_timestamp() where org_id = 'org';
+select is(pg_temp.fire(), '{admitted}', 'one fires');
+select is(pg_temp.fire(), '{refused}', 'the other does not');
+select is(counterfoil.set_admission_limits('org', 'org', '{"maxQueued": 0}') ->> 'maxQueued', '0', 'no room again');
 
 -- Other contents.
 delete from counterfoil.schedules;

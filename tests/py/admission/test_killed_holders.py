@@ -37,6 +37,18 @@ group by k.org_id, k.in_use, k.unended
 having k.in_use <> count(r.run_id) filter (where q.slotless is not true)
     or k.unended <> count(r.run_id)
 """
+# Every run counts in its org and in the installation, exactly, at any moment.
+MISCOUNTED = """
+select c.org_id, sum(c.queued), sum(c.active), max(r.queued), max(r.active)
+from counterfoil.admission_counters as c
+cross join lateral (
+  select count(*) filter (where r.status = 'queued') as queued,
+    count(*) filter (where r.status = 'running') as active
+  from counterfoil.runs as r where c.org_id in ('', r.org_id)
+) as r
+group by c.org_id
+having sum(c.queued) <> max(r.queued) or sum(c.active) <> max(r.active)
+"""
 
 
 def work(dsn: str, worker: str, dice: random.Random) -> None:
@@ -81,6 +93,7 @@ def test_killed_holders_leak_no_slot_and_let_no_more_run(installed: str) -> None
         def look() -> None:
             assert connection.execute(TOO_MANY).fetchall() == []
             assert connection.execute(LEAKED).fetchall() == []
+            assert connection.execute(MISCOUNTED).fetchall() == []
             # Time passes for the dead; what their servers still had in hand may come later.
             connection.execute(
                 "update counterfoil.attempts set lease_expires_at = now() - interval '1 second'"
@@ -92,10 +105,14 @@ def test_killed_holders_leak_no_slot_and_let_no_more_run(installed: str) -> None
             )
 
         for key, slots in KEYS.items():
+            limits = {"maxPerConcurrencyKey": slots, "maxQueued": 100, "maxActive": 10}
             connection.execute(
-                "select counterfoil.set_admission_limits(%s, 'org', %s)",
-                (key, Jsonb({"maxPerConcurrencyKey": slots})),
+                "select counterfoil.set_admission_limits(%s, 'org', %s)", (key, Jsonb(limits))
             )
+        connection.execute(
+            "select counterfoil.set_admission_limits(null, 'installation', %s)",
+            (Jsonb({"maxQueued": 1000, "maxActive": 100}),),
+        )
         launches = [
             {
                 "orgId": key,

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import threading
 import time
+from datetime import datetime, tzinfo
 from typing import Any
 
 import psycopg
@@ -20,6 +21,7 @@ from counterfoil import (
     Worker,
     WorkerStopping,
 )
+from counterfoil.playing.engine import RECOVERY_BATCH
 from tests.py.worker.bench import ORG, Bench
 
 
@@ -249,3 +251,56 @@ async def test_a_run_that_becomes_due_is_claimed_without_a_wake_up(bench: Bench)
     async with bench.working(worker):
         assert (await bench.ended())["result"] == "done"
     assert await bench.rows("select l.listener from counterfoil.listeners as l") == []
+
+
+async def test_a_busy_worker_takes_back_all_that_was_lost_at_once(bench: Bench) -> None:
+    lost = 2 * RECOVERY_BATCH + 1
+    for number in range(lost):
+        await bench.launch("elsewhere", f"lost-{number}")
+    await bench.functions.claim_attempts("gone", lost, 5, ["elsewhere"], "default")
+    await bench.rows(
+        "update counterfoil.attempts set lease_expires_at = now() - interval '1 second'"
+    )
+    settings = Settings(dsn=bench.dsn, recover_seconds=2.0, listen=False)
+    worker = Worker(settings=settings, concurrency=1)
+    done = threading.Event()
+    worker.play("busy")(lambda run: done.wait())
+    await bench.launch("busy")
+
+    async def taken_back() -> int:
+        (row,) = await bench.rows(
+            "select count(*) as n from counterfoil.runs where wait_kind = 'retry'"
+        )
+        return int(row["n"])
+
+    async with bench.working(worker):
+        try:
+            await bench.until("run", lambda run: run["status"] == "running")
+            await bench.eventually(taken_back, bool)
+            first_seen_at = time.monotonic()
+            await bench.eventually(taken_back, lambda n: n == lost)
+            assert time.monotonic() - first_seen_at < 1.5, "not batch by batch"
+        finally:
+            done.set()
+
+
+async def test_a_worker_whose_clock_is_slow_claims_what_is_due(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only the database's clock counts: a clock of dates in the module, if it has one, lags."""
+
+    class Slow(datetime):
+        @classmethod
+        def now(cls, tz: tzinfo | None = None) -> Slow:
+            return cls.fromtimestamp(time.time() - 3600, tz)
+
+    monkeypatch.setattr("counterfoil.playing.engine.datetime", Slow, raising=False)
+    settings = Settings(dsn=bench.dsn, poll_seconds=0.1, recover_seconds=600, listen=False)
+    worker = Worker(settings=settings)
+    worker.play("quick")(lambda run: "done")
+    async with bench.working(worker):
+        await bench.eventually(
+            lambda: bench.rows("select w.worker from counterfoil.workers as w"), bool
+        )
+        await bench.launch("quick")
+        assert (await bench.ended())["result"] == "done"
