@@ -3,7 +3,7 @@
 -- Promises: the fact gets the run's next position and its lane is up for delivery; answers the position, or null, with
 --           nothing written, when the org has a fact of that event id. What write_facts does for many facts, without
 --           the cost of a statement for many.
--- Locks:    the caller holds the run's row (at least for no key update); then the lane, upserted.
+-- Locks:    the caller holds the run's row (at least for no key update); then its counter, then the lane, upserted.
 -- Raises:   nothing.
 -- Since:    1
 
@@ -45,6 +45,8 @@ begin
         coalesce(p_payload -> 'deferredProjection' = 'true'::jsonb, false), p_payload, v_delivery_key, p_now
     from counterfoil.fact_counters as c
     where c.org_id = p_org_id and c.run_id = p_run_id
+    -- The run's row, which orders writers, is not written: a caller with an older snapshot fails here, with 40001.
+    for no key update of c
     on conflict on constraint outbox_event_id_key do nothing
     returning o.seq into v_seq;
     if v_seq is null then

@@ -1,10 +1,10 @@
 -- claim_deliveries: leases the first pending facts of runs to a dispatcher.
 --
--- Promises: up to p_max_runs lanes, each with its prefix of up to p_limit facts (never over prefix_max_facts), in causal
---           order, each fact with its ledger events (null while it is deferred); the first of each run carries the
---           dispatch authority, each the idempotency key of its prefix. A frozen receipt is taken whole and alone, whatever
---           p_limit says. Lanes that are blocked, not due or under a live lease are passed over. The cost does not grow
---           with what waits. A claim whose reply was lost is an expired lease, no more.
+-- Promises: up to p_max_runs lanes (never over claim_batch_max), each with its prefix of up to p_limit facts (never over
+--           prefix_max_facts), in causal order, each fact with its ledger events (null while it is deferred); the first
+--           of each run carries the dispatch authority, each the idempotency key of its prefix. A frozen receipt is taken
+--           whole and alone, whatever p_limit says. Lanes that are blocked, not due or under a live lease are passed
+--           over. The cost does not grow with what waits. A claim whose reply was lost is an expired lease, no more.
 -- Locks:    the lanes claimed, for no key update; never waits, but for the lane of p_run_id.
 -- Raises:   RL001 malformed arguments.
 -- Since:    1
@@ -46,6 +46,7 @@ set search_path = pg_catalog, pg_temp
 as $function$
 declare
     v_limit integer;
+    v_max_runs integer;
     v_now timestamptz;
     v_org_id text := p_org_id;
     v_org_ids text[];
@@ -53,7 +54,7 @@ declare
 begin
     perform counterfoil.check_id(p_lease_owner, 'p_lease_owner');
     perform counterfoil.check_limit(p_limit, 1, 2147483647, 'p_limit');
-    perform counterfoil.check_limit(p_max_runs, 1, counterfoil.setting_integer('claim_batch_max'), 'p_max_runs');
+    perform counterfoil.check_limit(p_max_runs, 1, 2147483647, 'p_max_runs');
     perform counterfoil.check_lane(p_lane);
     if p_head_priority is null or p_head_priority not in ('admission_first', 'oldest_ready') then
         perform counterfoil.raise_invalid_argument(
@@ -61,6 +62,7 @@ begin
         );
     end if;
     v_limit := least(p_limit, counterfoil.setting_integer('prefix_max_facts'))::integer;
+    v_max_runs := least(p_max_runs, counterfoil.setting_integer('claim_batch_max'))::integer;
 
     if p_run_id is not null then
         perform counterfoil.check_id(p_run_id, 'p_run_id');
@@ -81,11 +83,11 @@ begin
         perform counterfoil.check_id(p_org_id, 'p_org_id');
         select k.org_ids, k.run_ids, k.picked_at
         into v_org_ids, v_run_ids, v_now
-        from counterfoil.pick_lanes_of_org(p_org_id, p_lane, p_head_priority, p_max_runs) as k;
+        from counterfoil.pick_lanes_of_org(p_org_id, p_lane, p_head_priority, v_max_runs) as k;
     else
         select k.org_ids, k.run_ids, k.picked_at
         into v_org_ids, v_run_ids, v_now
-        from counterfoil.pick_lanes(p_lane, p_head_priority, p_max_runs) as k;
+        from counterfoil.pick_lanes(p_lane, p_head_priority, v_max_runs) as k;
     end if;
 
     if v_org_ids is null then

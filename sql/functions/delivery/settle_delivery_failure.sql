@@ -43,6 +43,11 @@ begin
     perform counterfoil.check_id(p_lease_owner, 'p_lease_owner');
     perform counterfoil.check_event_ids(p_event_ids);
     perform counterfoil.check_delivery_error(p_error);
+    if not coalesce(p_error ->> 'eventId' = any(p_event_ids), true) then
+        perform counterfoil.raise_invalid_argument(
+            'p_error.eventId is none of these facts.', 'p_error.eventId', 'Name one of p_event_ids, or none.'
+        );
+    end if;
 
     select array_agg(distinct o.lane)
     into v_lanes

@@ -62,14 +62,15 @@ begin
     from counterfoil.outbox as o
     where o.org_id = p_org_id and o.event_id = p_head_event_id and o.run_id = p_run_id and o.lane = 'lifecycle';
 
-    select l.head_seq, l.tail_seq, l.receipt_key, coalesce(l.terminal_seq, l.wait_seq) as urgent_seq
+    select l.head_seq, l.tail_seq, l.due_at, l.receipt_key, coalesce(l.terminal_seq, l.wait_seq) as urgent_seq
     into v_lane
     from counterfoil.lanes as l
     where
         l.org_id = p_org_id and l.run_id = p_run_id and l.lane = 'lifecycle'
         and l.lease_owner = p_lease_owner and l.lease_expires_at > clock_timestamp()
     for no key update skip locked;
-    v_now := clock_timestamp();
+    -- What is held was due, even by a clock that was set back meanwhile: the lease must not fall between.
+    v_now := greatest(clock_timestamp(), v_lane.due_at);
 
     if
         v_lane.head_seq is null or v_lane.receipt_key is not null or v_lane.urgent_seq is null

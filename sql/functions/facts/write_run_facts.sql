@@ -2,7 +2,7 @@
 --
 -- Promises: the facts get the run's next positions in the order given, and their lanes are up for delivery; answers the
 --           position before the first. The facts must be new: the caller looks for repeats.
--- Locks:    the caller holds the run's row (at least for no key update); then its lanes, upserted.
+-- Locks:    the caller holds the run's row (at least for no key update); then its counter, then its lanes, upserted.
 -- Raises:   unique_violation when another run's fact took an event id since the caller looked.
 -- Since:    1
 
@@ -33,7 +33,9 @@ begin
     select c.last_seq
     into strict v_base
     from counterfoil.fact_counters as c
-    where c.org_id = p_org_id and c.run_id = p_run_id;
+    where c.org_id = p_org_id and c.run_id = p_run_id
+    -- The run's row, which orders writers, is not written: a caller with an older snapshot fails here, with 40001.
+    for no key update;
 
     insert into counterfoil.outbox (
         org_id, run_id, seq, event_id, event_type, lane, deferred, payload, delivery_key, created_at

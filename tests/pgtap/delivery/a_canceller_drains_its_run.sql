@@ -2,7 +2,7 @@
 begin;
 \ir ../setup.psql
 \ir setup.psql
-select plan(18);
+select plan(21);
 
 create function pg_temp.take_over(p_run text, p_owner text default 'canceller')
 returns text[] language sql volatile as $function$
@@ -49,6 +49,19 @@ select matches((select t.idempotency_key || (pg_temp.lane('q')).lease_owner from
 select matches((pg_temp.lane('q')).lease_owner, '^cancellation:[0-9a-f-]{36}$', 'an owner of its own where none is named');
 select pg_temp.raises($$ select counterfoil.take_over_delivery('acme', 'nobody', 'c') $$, 'RL002', 'run_not_found');
 select pg_temp.raises($$ select counterfoil.take_over_delivery('acme', 'q', '') $$, 'RL001', 'p_lease_owner');
+
+-- What it asks for.
+select pg_temp.quiet_run('o');
+select pg_temp.fact('o', 'o' || i, 'run.events') from generate_series(1, 3) as i;
+update counterfoil.runs set cancel_requested_at = clock_timestamp() where run_id = 'o';
+select pg_temp.end_run('o', '{"reason": "stop"}', 'run.cancelled');
+create function pg_temp.with_options(p_limit integer, p_allow boolean)
+returns text[] language sql volatile parallel unsafe as $function$
+    select array_agg(t.event_id) from counterfoil.take_over_delivery('acme', 'o', 'c', 20, p_limit, p_allow) as t
+$function$;
+select is(pg_temp.with_options(2, true), array['o1', 'o2'], 'no more than p_limit');
+select is(pg_temp.with_options(64, true), array['o1', 'o2', 'o3', 'o-end'], 'combined, for a receiver that takes it');
+select ok((pg_temp.lane('o')).lease_expires_at < clock_timestamp() + interval '21 seconds', 'for as long as it says');
 
 select * from finish();
 rollback;

@@ -2,7 +2,7 @@
 begin;
 \ir ../setup.psql
 \ir setup.psql
-select plan(19);
+select plan(20);
 
 create function pg_temp.pieces(p_run text, p_events text[], p_owner text default 'd1')
 returns jsonb language sql volatile as $function$
@@ -68,6 +68,20 @@ select is(pg_temp.cut('{31,5,5}', 9, 30), '[[31], [5, 5]]', 'a large one first')
 select is(pg_temp.cut('{5,31}', 9, 30), '[[5], [31]]', 'a large one last');
 select is(pg_temp.cut('{5,5,5,5,5}', 2, 1000), '[[5, 5], [5, 5], [5]]', 'by number');
 select is(pg_temp.cut('{}', 2, 1000), '[]', 'nothing');
+
+-- In the order in which the facts were recorded, whatever they are called.
+select pg_temp.quiet_run('o');
+select pg_temp.fact('o', 'z', 'run.events', '{"events": [{"type": "b"}, {"type": "a"}]}');
+select pg_temp.fact('o', 'y', 'run.events', '{"events": [{"type": "d"}, {"type": "c"}]}');
+select pg_temp.end_run('o');
+select pg_temp.claim('d1', 'o', p_allow => true);
+select pg_temp.freeze('o', array['z', 'y', 'o-end']);
+select is(
+    (select jsonb_agg(e.event -> 'type' order by p.chunk, e.ordinality)
+     from counterfoil.plan_delivery_pieces('acme', 'o', array['o-end', 'y', 'z'], 'd1') as p
+     cross join lateral jsonb_array_elements(p.events) with ordinality as e (event, ordinality)),
+    '["b", "a", "d", "c", "run.completed"]', 'in order'
+);
 
 -- Nothing to send.
 select pg_temp.quiet_run('n');

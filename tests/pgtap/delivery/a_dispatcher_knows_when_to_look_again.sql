@@ -2,7 +2,7 @@
 begin;
 \ir ../setup.psql
 \ir setup.psql
-select plan(46);
+select plan(47);
 
 select ok(counterfoil.next_delivery_due_at('lifecycle') is null, 'nothing is pending');
 select ok(counterfoil.next_delivery_due_at('search') is null, 'in either lane');
@@ -30,6 +30,7 @@ select pg_temp.end_run('s');
 select is(counterfoil.next_delivery_due_at('lifecycle'), (pg_temp.lane('s')).due_at, 'of any urgency');
 select pg_temp.claim('d1', 's');
 update counterfoil.lanes set due_at = clock_timestamp() + interval '1 hour' where run_id = 'r';
+select is(counterfoil.next_delivery_due_at('lifecycle', null, 'acme'), (pg_temp.lane('s')).lease_expires_at, 'a lease may lapse first, in an org');
 select is(counterfoil.next_delivery_due_at('lifecycle'), (pg_temp.lane('s')).lease_expires_at, 'a lease may lapse before a backoff ends');
 select pg_temp.fact('s', 'q1', 'runner.logs', '{"searchOnly": true}');
 select is(counterfoil.next_delivery_due_at('search'), (pg_temp.lane('s', 'search')).due_at, 'the search lane for itself');

@@ -2,7 +2,7 @@
 begin;
 \ir ../setup.psql
 \ir setup.psql
-select plan(48);
+select plan(59);
 
 create function pg_temp.settle(p_run text, p_events text[], p_error jsonb default '{"message": "503", "retryable": true}', p_owner text default 'd1')
 returns text language sql as $function$
@@ -50,6 +50,45 @@ create temporary table waits as
 select extract(epoch from x.next_attempt_at - x.last_failed_at) as seconds from counterfoil.fact_failures as x where x.event_id ~ '^j';
 select ok(max(w.seconds) - min(w.seconds) > 0.05, 'twenty runs that failed alike wait for different times') from waits as w;
 select ok(min(w.seconds) >= 0.5 and max(w.seconds) <= 1, 'none less than half of the backoff') from waits as w;
+
+-- Only what failed is charged, and only it waits.
+select pg_temp.quiet_run('o');
+select pg_temp.fact('o', 'o' || i) from generate_series(1, 2) as i;
+select pg_temp.claim('d1', 'o');
+select pg_temp.grid(pg_temp.settle('o', '{o1,o2}', '{"message": "first", "code": "one"}'));
+select pg_temp.make_due('o');
+update counterfoil.fact_failures set last_failed_at = '-infinity' where run_id = 'o';
+create temporary table o2 as select x.* from counterfoil.fact_failures as x where x.event_id = 'o2';
+select pg_temp.claim('d1', 'o', 1);
+select pg_temp.grid(pg_temp.settle('o', '{o1}', jsonb_build_object('message', 'second', 'code', repeat('c', 300))));
+select is(to_jsonb(x), to_jsonb(o), 'a fact that was not in the delivery is as it was') from counterfoil.fact_failures as x, o2 as o where x.event_id = 'o2';
+select is(x.last_error ->> 'message', 'second', 'the latest error is kept') from counterfoil.fact_failures as x where x.event_id = 'o1';
+select is(length(x.last_error ->> 'code'), 200, 'its code bounded') from counterfoil.fact_failures as x where x.event_id = 'o1';
+select ok(x.last_failed_at > '-infinity', 'and its time') from counterfoil.fact_failures as x where x.event_id = 'o1';
+
+-- A failure does not take the hurry out of a run.
+select pg_temp.quiet_run('u');
+select pg_temp.fact('u', 'u1');
+select pg_temp.fact('u', 'u2', 'run.waiting', '{"kind": "public"}');
+select pg_temp.claim('d1', 'u', 1);
+select pg_temp.grid(pg_temp.settle('u', '{u1}'));
+select is(((pg_temp.lane('u')).priority, (pg_temp.lane('u')).wait_seq), (2::smallint, 4::bigint), 'a public wait behind it');
+select pg_temp.end_run('u');
+select pg_temp.make_due('u');
+select pg_temp.claim('d1', 'u', 1);
+select pg_temp.grid(pg_temp.settle('u', '{u1}'));
+select is(((pg_temp.lane('u')).priority, (pg_temp.lane('u')).terminal_seq), (1::smallint, 5::bigint), 'an end behind it');
+
+-- A frozen receipt waits for each of its facts.
+select pg_temp.quiet_run('w');
+select pg_temp.fact('w', 'w' || i) from generate_series(1, 2) as i;
+select pg_temp.claim('d1', 'w');
+select pg_temp.freeze('w', array['w1', 'w2']);
+select pg_temp.grid(pg_temp.settle('w', '{w1,w2}', '{"message": "m", "eventId": "w2"}'));
+select is((pg_temp.lane('w')).due_at, x.next_attempt_at, 'even where only a later one failed') from counterfoil.fact_failures as x where x.event_id = 'w2';
+select is(pg_temp.claim('d1', 'w'), '{}', 'it does not go in part');
+select pg_temp.make_due('w');
+select is(pg_temp.claim('d1', 'w'), array['w1', 'w2'], 'but whole');
 
 -- The last attempt.
 select pg_temp.quiet_run('l');
@@ -129,6 +168,9 @@ select is(pg_temp.grid($$ select s.event_id, s.outcome from counterfoil.settle_d
     '[["s1", "retrying"]]', 'the facts alone say which');
 select is(pg_temp.grid($$ select s.event_id, s.outcome from counterfoil.settle_delivery_failure(array['nothing'], 'd1', '{"message": "m"}') as s $$),
     '[["nothing", "not_owned"]]', 'or that nobody holds them');
+select pg_temp.raises(pg_temp.settle('s', '{s1}', '{"message": "m", "eventId": "x"}'), 'RL001', 'p_error.eventId', 'nobody else is to blame');
+select pg_temp.fact('s', 'sq', 'runner.logs', '{"searchOnly": true}');
+select pg_temp.raises(pg_temp.settle('s', '{s1,sq}'), 'RL001', 'p_event_ids', 'two lanes do not fail as one');
 select pg_temp.raises(pg_temp.settle('s', '{s1}', null), 'RL001', 'p_error');
 select pg_temp.raises(pg_temp.settle('s', '{s1}', '[]'), 'RL001', 'p_error');
 select pg_temp.raises(pg_temp.settle('s', '{s1}', '{}'), 'RL001', 'p_error.message');

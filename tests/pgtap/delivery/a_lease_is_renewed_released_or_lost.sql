@@ -2,7 +2,7 @@
 begin;
 \ir ../setup.psql
 \ir setup.psql
-select plan(43);
+select plan(44);
 
 select pg_temp.quiet_run('r');
 select pg_temp.fact('r', 'a' || i) from generate_series(1, 3) as i;
@@ -49,12 +49,14 @@ select counterfoil.acknowledge_delivery('other', 'r', array['a1'], 'd1');
 -- Released.
 select is(pg_temp.grid($$ select r.event_id from counterfoil.release_delivery('acme', 'r', array['a1', 'a2'], 'd2') as r $$), '[]', 'not by another');
 select is((pg_temp.lane('r')).lease_owner, 'd1', 'whose lease it is not');
+create temporary table released as select clock_timestamp() as at;
 select is(
     pg_temp.grid($$ select r.event_id from counterfoil.release_delivery('acme', 'r', array['a2', 'a3', 'a1'], 'd1') as r $$), '[["a2"], ["a1"]]',
     'released: what was held'
 );
 select is(pg_temp.grid($$ select r.event_id from counterfoil.release_delivery('acme', 'r', array['a1', 'a2'], 'd1') as r $$), '[]', 'a repeat does no harm');
 select is((select count(*) from counterfoil.fact_failures), 0::bigint, 'no attempt is charged');
+select ok((pg_temp.lane('r')).due_at > t.at, 'it queues behind the others') from released as t;
 select is(pg_temp.claim('d2', 'r'), array['a1', 'a2'], 'another may claim at once');
 select is(pg_temp.grid($$ select r.event_id from counterfoil.release_delivery(array['a1', 'a2'], 'd2') as r $$), '[["a1"], ["a2"]]', 'without the org');
 select is(pg_temp.grid($$ select r.event_id from counterfoil.release_delivery(array['nothing'], 'd2') as r $$), '[]', 'or nothing');

@@ -2,7 +2,7 @@
 begin;
 \ir ../setup.psql
 \ir setup.psql
-select plan(27);
+select plan(32);
 
 create function pg_temp.widen(p_run text, p_head text, p_owner text default 'd1', p_limit integer default 64)
 returns text[] language sql volatile as $function$
@@ -60,6 +60,19 @@ select pg_temp.claim('d1', 'h');
 select is(pg_temp.widen('h', 'h0'), '{}', 'a head that is no batch');
 select counterfoil.acknowledge_delivery('acme', 'h', array['h0'], 'd1', 64, 30, true);
 select is(pg_temp.widen('h', 'h-end'), '{}', 'a fact that is not the head');
+select pg_temp.quiet_run('i');
+select pg_temp.fact('i', 'i' || n, 'run.events') from generate_series(1, 3) as n;
+select pg_temp.end_run('i');
+select pg_temp.claim('d1', 'i', 2, p_allow => true);
+select is(pg_temp.widen('i', 'i2'), '{}', 'another batch that is not the head');
+select is(pg_temp.widen('i', 'i1', p_limit => 3), array['i1', 'i2', 'i3'], 'which is widened by its name');
+select ok((pg_temp.lane('i')).lease_expires_at > clock_timestamp() + interval '50 seconds', 'for as long as was asked');
+update counterfoil.settings set value = '2' where name = 'prefix_max_facts';
+select is(pg_temp.widen('i', 'i1'), array['i1', 'i2'], 'never over prefix_max_facts');
+update counterfoil.settings set value = null where name = 'prefix_max_facts';
+-- The server's clock was set back since the lane was last touched.
+update counterfoil.lanes set due_at = clock_timestamp() + interval '1 hour' where run_id = 'i';
+select is(pg_temp.widen('i', 'i1'), array['i1', 'i2', 'i3', 'i-end'], 'whatever the clock has done meanwhile');
 select counterfoil.acknowledge_delivery('acme', 'h', array['h1', 'h-end'], 'd1');
 select pg_temp.quiet_run('one');
 select pg_temp.fact('one', 'o1', 'run.events');

@@ -2,7 +2,7 @@
 begin;
 \ir ../setup.psql
 \ir setup.psql
-select plan(49);
+select plan(55);
 
 create function pg_temp.block(p_run text, p_events text[], p_only text default null)
 returns void language sql as $function$
@@ -19,6 +19,7 @@ select is(pg_temp.blocked(), '[]', 'nothing is blocked');
 -- A frozen delivery that its receiver refused for good.
 select pg_temp.quiet_run('r');
 select pg_temp.fact('r', 'a' || i) from generate_series(1, 4) as i;
+select pg_temp.fact('r', 'aq', 'runner.logs', '{"searchOnly": true}');
 select pg_temp.claim('d1', 'r', 3);
 select pg_temp.freeze('r', array['a1', 'a2', 'a3']);
 create temporary table k as select (pg_temp.lane('r')).receipt_key as key;
@@ -51,6 +52,7 @@ select pg_temp.claim('d1', 'r');
 select pg_temp.block('r', array['a1', 'a2', 'a3'], 'a2');
 select is(pg_temp.claim('d1', 'r'), '{}', 'a blocked fact in a frozen receipt blocks all of it');
 select is((select b.blocks_lane from counterfoil.list_blocked() as b), true, 'and says so');
+select is(counterfoil.delivery_status('acme', 'r', 'a1'), 'blocked', 'also what comes before it');
 select lives_ok($$ select counterfoil.skip_blocked('acme', 'r', 'a2', 'producer sent nonsense') $$, 'skipped');
 select is(pg_temp.claim('d1', 'r'), array['a1'], 'what comes before it is delivered');
 select is(
@@ -70,6 +72,7 @@ select is(
     '[["producer sent nonsense", "true"]]', 'the audit trail knows'
 );
 select counterfoil.acknowledge_delivery('acme', 'r', array['a3', 'a4'], 'd1');
+select is(counterfoil.delivery_status('acme', 'r', 'a3'), 'delivered', 'what came after it was delivered');
 select ok(pg_temp.lane('r') is null, 'all is done');
 
 -- Several bad facts in the middle of a lane.
@@ -94,6 +97,10 @@ select is(
 select counterfoil.release_delivery('acme', 'm', array['b4'], 'd1');
 select pg_temp.claim('d1', 'm');
 select pg_temp.block('m', array['b4', 'b5', 'b6']);
+select is(
+    pg_temp.grid($$ select b.event_id, b.blocks_lane, b.blocked_at = (pg_temp.lane('m')).blocked_at from counterfoil.list_blocked() as b order by b.seq $$),
+    '[["b4", true, true], ["b5", false, true], ["b6", false, true]]', 'the head blocks the lane, since when it says'
+);
 select counterfoil.skip_blocked('acme', 'm', 'b5', 'bad');
 select is((pg_temp.lane('m')).head_seq, 6::bigint, 'a skip behind the head does not move it');
 select ok((pg_temp.lane('m')).blocked_at is not null, 'the head is still blocked');
@@ -140,6 +147,14 @@ select pg_temp.block('p' || i, array['p' || i || 'x']) from generate_series(1, 3
 select is(pg_temp.blocked(p_limit => 2), '["t-end", "p1x"]', 'oldest first');
 select is(pg_temp.blocked('acme', (select b.cursor from counterfoil.list_blocked(p_limit => 2) as b offset 1), 2), '["p2x", "p3x"]', 'page by page');
 select is(pg_temp.blocked('other'), '[]', 'of one org');
+select pg_temp.quiet_run('z', 'zeta');
+select pg_temp.fact('z', 'z1', p_org => 'zeta');
+select pg_temp.claim('d1', 'z', p_org => 'zeta');
+select counterfoil.settle_delivery_failure('zeta', 'z', array['z1'], 'd1', '{"message": "refused", "retryable": false}');
+select is(pg_temp.blocked('acme'), '["t-end", "p1x", "p2x", "p3x"]', 'and of no other');
+select is(pg_temp.blocked(), '["t-end", "p1x", "p2x", "p3x", "z1"]', 'or of all');
+select pg_temp.raises($$ select counterfoil.list_blocked('zeta', '{"orgId": "acme", "runId": "r", "seq": 1, "blockedAt": "2026-01-01T00:00:00Z"}') $$,
+    'RL001', 'p_after', 'a page of one org is not continued in another');
 select pg_temp.raises($$ select counterfoil.list_blocked(p_limit => 0) $$, 'RL001', 'p_limit');
 select pg_temp.raises($$ select counterfoil.list_blocked(p_after => '{"orgId": "acme"}') $$, 'RL001', 'p_after');
 

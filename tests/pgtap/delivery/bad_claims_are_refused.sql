@@ -2,7 +2,7 @@
 begin;
 \ir ../setup.psql
 \ir setup.psql
-select plan(17);
+select plan(18);
 
 select pg_temp.quiet_run('r');
 select pg_temp.fact('r', 'a1');
@@ -18,7 +18,7 @@ select pg_temp.bad('p_lease_owner', $$ repeat('x', 201) $$);
 select pg_temp.bad('p_limit', $$ 'd', p_limit => 0 $$);
 select pg_temp.bad('p_limit', $$ 'd', p_limit => null $$);
 select pg_temp.bad('p_max_runs', $$ 'd', p_max_runs => 0 $$);
-select pg_temp.bad('p_max_runs', $$ 'd', p_max_runs => 1001 $$);
+select pg_temp.bad('p_max_runs', $$ 'd', p_max_runs => null $$);
 select pg_temp.bad('p_lane', $$ 'd', p_lane => 'fast' $$);
 select pg_temp.bad('p_lane', $$ 'd', p_lane => null $$);
 select pg_temp.bad('p_head_priority', $$ 'd', p_head_priority => 'newest' $$);
@@ -27,7 +27,12 @@ select pg_temp.bad('p_org_id', $$ 'd', p_org_id => '' $$);
 select pg_temp.bad('p_run_id', $$ 'd', p_run_id => E'a\tb' $$);
 select is((pg_temp.lane('r')).lease_generation, 0::bigint, 'none of which claimed anything');
 
-select is(pg_temp.claim('d', p_max_runs => 1000), array['a1'], 'as many runs as claim_batch_max');
+update counterfoil.settings set value = '1' where name = 'claim_batch_max';
+select pg_temp.quiet_run('s');
+select pg_temp.fact('s', 'b1');
+select is(pg_temp.claim('d', p_max_runs => 1000), array['a1'], 'more runs than claim_batch_max are asked for in vain');
+select is(pg_temp.claim('d', p_max_runs => 1000, p_org => 'acme'), array['b1'], 'also of an org');
+delete from counterfoil.lanes where run_id = 's';
 select is((pg_temp.lane('r')).lease_generation, 1::bigint, 'a claim counts');
 update counterfoil.lanes set lease_expires_at = '-infinity';
 select counterfoil.claim_deliveries('d', 100000);

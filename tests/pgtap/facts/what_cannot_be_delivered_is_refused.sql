@@ -2,7 +2,7 @@
 begin;
 \ir ../setup.psql
 \ir setup.psql
-select plan(47);
+select plan(48);
 
 select pg_temp.started_run('r1');
 select pg_temp.queued_run('waiting');
@@ -47,6 +47,7 @@ select pg_temp.refused('p_payload.events[0].type', '{"events": [{"kind": "a"}]}'
 select pg_temp.refused('p_payload.events[0].type', '{"events": [{"type": 7}]}', 'run.events');
 select pg_temp.refused('p_payload.events[0].type', '{"events": [{"type": "Step"}]}', 'run.events');
 select pg_temp.refused('p_payload.events[0].type', '{"events": [{"type": "1step"}]}', 'run.events');
+select pg_temp.refused('p_payload.events[0].type', jsonb_build_object('events', jsonb_build_array(jsonb_build_object('type', repeat('x', 201))))::text, 'run.events');
 select pg_temp.refused('p_payload.events[1].type', '{"events": [{"type": "a"}, {"type": "run.completed"}]}', 'run.events');
 select pg_temp.refused('p_payload.events[0].type', '{"events": [{"type": "run.created"}]}', 'run.events');
 select pg_temp.refused('p_payload.events[0].occurredAt', '{"events": [{"type": "a", "occurredAt": "yesterday"}]}', 'run.events');

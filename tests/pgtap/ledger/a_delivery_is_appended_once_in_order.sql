@@ -1,7 +1,7 @@
 begin;
 \ir ../setup.psql
 \ir setup.psql
-select plan(30);
+select plan(31);
 
 select pg_temp.run_with('r1', array['run.progress', 'run.progress', 'runner.logs', 'run.waiting', 'run.resumed', 'run.completed'], array[
   '{"done": 1}', '{"done": 2}', '{"lines": ["x"]}', '{"reason": "why"}', '{}',
@@ -53,6 +53,7 @@ select results_eq(pg_temp.piece(2, 3, 2), array['(appended,5,6,f)'], 'the second
 select is(counterfoil.run_snapshot('acme', 'r1') -> 'progress', '{"done": 2}', 'the latest progress');
 select is(counterfoil.run_snapshot('acme', 'r1') ->> 'status', 'running', 'the wait is over');
 select results_eq(pg_temp.piece(0, 1, 1), array['(replayed,3,4,f)'], 'a repeated piece answers the same');
+select pg_temp.raises(pg_temp.piece(0, 1, 1, 4), 'RL003', 'p_chunk_count', 'of the same number of pieces');
 select pg_temp.raises(pg_temp.piece(4, 4, 3), 'RL004', 'projected_events_mismatch', 'the last piece ends where the delivery ends');
 select results_eq(pg_temp.piece(4, 5, 3), array['(appended,7,8,t)'], 'the last piece completes the delivery');
 select results_eq(pg_temp.piece(0, 1, 1), array['(replayed,3,4,t)'], 'a repeat then knows that all have come');
