@@ -19,6 +19,8 @@ JsonValue: TypeAlias = Any
 LOG_FIELDS = frozenset({"lines", "terminalLogLines"})
 MAX_DEPTH = 200
 
+# Made once: json.dumps() makes an encoder in each call that asks for more than the defaults.
+_dumps = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 _REPLACEMENT = "\ufffd"
 _PLAIN_NAME = re.compile(r"[A-Za-z_]\w*\Z")
@@ -45,7 +47,7 @@ def encode(value: JsonValue, where: str) -> str:
     if isinstance(value, JsonText):
         return value
     try:
-        text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+        text = _dumps(value)
     except (TypeError, ValueError, RecursionError):
         _clean(value, where, in_log=False, depth=0)
         raise InvalidArgumentError(
@@ -53,7 +55,7 @@ def encode(value: JsonValue, where: str) -> str:
         ) from None
     if "\\u0000" in text or _UNSTORABLE.search(text):
         cleaned = _clean(value, where, in_log=False, depth=0)
-        text = json.dumps(cleaned, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+        text = _dumps(cleaned)
     return text
 
 

@@ -21,6 +21,8 @@ from typing import Any
 from uuid import UUID
 
 _MAX_DEPTH = 200
+# Made once: json.dumps() makes an encoder in each call that asks for more than the defaults.
+_dumps = json.JSONEncoder(sort_keys=True, separators=(",", ":")).encode
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 
 
@@ -107,13 +109,11 @@ def arguments_digest(
     Anything else has no identity that survives a restart: ``TypeError`` names it and says what to
     do instead.
     """
-    spelled = json.dumps(
+    spelled = _dumps(
         [
             [_spell(value, step, f"argument {n}") for n, value in enumerate(args, 1)],
             {name: _spell(value, step, f"argument {name}=") for name, value in kwargs.items()},
-        ],
-        sort_keys=True,
-        separators=(",", ":"),
+        ]
     )
     return hashlib.sha256(f"{of}{spelled}".encode()).hexdigest()[:16]
 
