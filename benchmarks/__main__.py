@@ -257,14 +257,26 @@ def step_receipts(dsn: str, rounds: int) -> list[Row]:
 
 def gateway_load(dsn: str, rounds: int) -> list[Row]:
     """64 clients at once, and 10,000 hostile requests."""
-    return [
-        Row(name, f"{dict(load.statuses)}, p99 {load.p99_ms:.0f} ms, {before:.0f} → {after:.0f} MB")
-        for name, load in (
-            ("gateway, 64 clients, claims and completions: answers", gateway.busy(dsn)),
-            ("gateway, 10,000 hostile requests: answers", gateway.hostile(dsn)),
+    rows: list[Row] = []
+    busy, hostile = gateway.busy(dsn), gateway.hostile(dsn)
+    for name, load, failures, growth in (
+        ("gateway, 64 clients, claims and completions", busy, busy.errors, 32),
+        ("gateway, 10,000 hostile requests", hostile, hostile.failures, 128),
+    ):
+        before, most = load.memory_mb
+        answers = ", ".join(
+            f"{count:,} × {status}" for status, count in sorted(load.statuses.items())
         )
-        for before, after in [load.memory_mb]
-    ]
+        rows += [
+            Row(f"{name}: answers, p99", f"{answers}; {load.p99_ms:.0f} ms"),
+            Row(f"{name}: failures", f"{failures}", Bar(failures, at_most=0)),
+            Row(
+                f"{name}: memory, at most above the beginning",
+                f"{most - before:.0f} MB (from {before:.0f})",
+                Bar(most - before, at_most=growth),
+            ),
+        ]
+    return rows
 
 
 BENCHES = {
