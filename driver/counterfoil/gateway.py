@@ -17,6 +17,7 @@ from functools import partial
 import psycopg
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
@@ -37,6 +38,7 @@ from counterfoil.receiving.failures import (
 from counterfoil.receiving.metrics import Metrics
 from counterfoil.receiving.names import as_sent
 from counterfoil.receiving.openapi import document
+from counterfoil.receiving.paths import WholeSegments
 from counterfoil.receiving.proxy import METHODS, Proxy
 from counterfoil.receiving.reads import Reads
 from counterfoil.receiving.searches import Searches
@@ -192,22 +194,25 @@ class Gateway:
         """A token for the run of a live delivery lease, which the database proves."""
         self._access.require_internal(request)
         body = await self._body(request)
-        org_id, run_id = body.string("orgId"), body.string("runId")
+        given = None if body.members.get("orgId") is None else body.string("orgId")
+        run_id = body.string("runId")
         event_id, lease_owner = body.string("eventId"), body.string("leaseOwner")
         if body.members.get("schedulerSchema") not in (None, self._settings.schema):
             raise RequestError(
                 404, "schema_mismatch", "this gateway serves another schema", "schedulerSchema"
             )
         text = await self._functions.dispatch_authority_for_lease(
-            org_id, run_id, event_id, lease_owner
+            given, run_id, event_id, lease_owner
         )
+        authority = json.loads(text or "{}")
+        org_id = str(authority["orgId"])
         if use == "compute_billing" and not await self._has_work_counters(org_id, run_id, event_id):
             raise RequestError(
                 409, "invalid_state", "the fact carries no work-counter segment", "eventId"
             )
         token = self._access.signer.mint(
             org_id=org_id,
-            play_name=str(json.loads(text or "{}").get("playName", "")),
+            play_name=str(authority["playName"]),
             run_id=run_id,
             use=use,
             lifetime_seconds=await self._token_lifetime(),
@@ -288,11 +293,15 @@ def create_app(database: Database, settings: Settings, metrics: Metrics | None =
         counted.count("(none)", response.status_code, 0.0)
         return response
 
-    return Starlette(
+    app = Starlette(
         routes=gateway.routes(),
         exception_handlers={HTTPException: unrouted},
+        middleware=[Middleware(WholeSegments)],
         lifespan=lifespan,
     )
+    # A redirect would go to whatever host the request named.
+    app.router.redirect_slashes = False
+    return app
 
 
 def _http_exception(error: Exception) -> Response:

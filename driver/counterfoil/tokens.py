@@ -94,7 +94,7 @@ class TokenSigner:
         """The token's scope. Raises TokenError; its message says why, and holds no token."""
         try:
             key_id = jwt.get_unverified_header(token).get("kid")
-        except jwt.InvalidTokenError:
+        except (jwt.InvalidTokenError, ValueError, RecursionError):
             raise TokenError("the token is malformed") from None
         key = self._keys.get(key_id) if isinstance(key_id, str) else None
         if key is None:
@@ -137,7 +137,8 @@ class TokenSigner:
             raise TokenError("the token is malformed") from None
         now = self._clock()
         times = [claims["exp"], claims["iat"], claims.get("nbf", claims["iat"])]
-        if any(not isinstance(value, int | float) or isinstance(value, bool) for value in times):
+        # Not a number compares with nothing: such a token would never expire.
+        if not all(type(value) in (int, float) and abs(value) < 1e15 for value in times):
             raise TokenError("the token is malformed")
         if claims["exp"] + LEEWAY_SECONDS <= now:
             raise TokenError("the token has expired")

@@ -228,9 +228,12 @@ class LedgerFunctions:
         )
 
     async def dispatch_authority_for_lease(
-        self, org_id: str, run_id: str, event_id: str, lease_owner: str
+        self, org_id: str | None, run_id: str, event_id: str, lease_owner: str
     ) -> JsonText | None:
-        """The narrow authority of a run, under a live lease on a pending fact."""
+        """The narrow authority of a run, under a live lease on a pending fact.
+
+        Without ``org_id`` the database finds the org, which costs a read for each that has work.
+        """
         return _text(
             await self._executor.rows(
                 _Json,

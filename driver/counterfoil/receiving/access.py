@@ -35,7 +35,7 @@ class Access:
     def is_internal(self, request: Request) -> bool:
         """Whether the request carries the internal token; takes the same time either way."""
         try:
-            given = _bearer(request).encode()
+            given = _bearer(request).encode("latin-1")
         except TokenError:
             return False
         matches = [hmac.compare_digest(given, known) for known in self._internal]

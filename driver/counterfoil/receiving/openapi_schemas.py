@@ -229,8 +229,11 @@ APPEND_ANSWER = record(
     }
 )
 TOKEN_REQUEST = record(
-    {"orgId": ID, "runId": ID, "eventId": ID, "leaseOwner": ID},
-    {"schedulerSchema": {"description": "The schema that this gateway serves, or null."}},
+    {"runId": ID, "eventId": ID, "leaseOwner": ID},
+    {
+        "orgId": maybe(ID),
+        "schedulerSchema": {"description": "The schema that this gateway serves, or null."},
+    },
 )
 TOKEN_ANSWER = record({"executorToken": TEXT}, {"runLedgerIngressPrefixBatching": BOOLEAN})
 SNAPSHOT = record(

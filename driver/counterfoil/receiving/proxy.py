@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable
-from urllib.parse import quote
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -18,6 +17,7 @@ from counterfoil.errors import ReceiverError, SelfProxyError
 from counterfoil.functions import Functions
 from counterfoil.receiving.bodies import Intake, RequestError
 from counterfoil.receiving.failures import refusal
+from counterfoil.receiving.paths import quoted, segment
 from counterfoil.settings import Settings
 from counterfoil.tokens import Scope
 from counterfoil.upstream import (
@@ -122,11 +122,11 @@ class Proxy:
 
 def _safe_path(path: str) -> str:
     """The path below the pinned base, quoted. Raises RequestError when it would leave it."""
-    segments = path.split("/")
+    segments = segment(path).split("/")
     empty = any(segment == "" for segment in segments[:-1])
     if not path or empty or "\\" in path or any(s in (".", "..") for s in segments):
         raise RequestError(400, "invalid_argument", "the path leaves the runtime API", "path")
-    return quote(path, safe="/!$&'()*+,;=:@~")
+    return quoted(path, "/!$&'()*+,;=:@~")
 
 
 def _kept(headers: Iterable[tuple[str, str]], dropped: frozenset[str]) -> dict[str, str]:

@@ -16,6 +16,7 @@ from counterfoil.json_text import JsonText
 from counterfoil.receiving.access import Access
 from counterfoil.receiving.bodies import NumberText, RequestError, parse
 from counterfoil.receiving.failures import json_response
+from counterfoil.receiving.paths import segment
 
 EVENTS_PAGE = 200
 JOURNAL_PAGE = 100
@@ -79,7 +80,7 @@ class Reads:
         )
 
     def _named(self, request: Request) -> tuple[str, str]:
-        run_id = request.path_params["run_id"]
+        run_id = segment(request.path_params["run_id"])
         return self._access.read_scope(request, run_id), run_id
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import AsyncIterator
 from dataclasses import replace
 
@@ -43,6 +44,15 @@ async def test_no_token_no_entry(client: Client, method: str, path: str) -> None
         assert answer.error == (401, "unauthorized"), headers
         assert answer.headers["www-authenticate"] == "Bearer"
         assert INTERNAL.reveal() not in answer.text
+
+
+async def test_a_token_of_any_bytes_is_refused(client: Client) -> None:
+    deep = base64.urlsafe_b64encode(b"[" * 30_000).decode()
+    head = base64.urlsafe_b64encode(b'{"alg": "HS256", "kid": "k1"}').decode().rstrip("=")
+    for bearer in (f"{deep}.x.y", f"{head}.{deep}.x", "ä.b.c", "a" * 50_000, ".." * 1000, "\t."):
+        for path in (RECEIPTS, TOKEN):
+            answer = await client.call("POST", path, b"{}", bearer=bearer)
+            assert answer.error == (401, "unauthorized"), bearer[:20]
 
 
 @pytest.mark.parametrize(("method", "path"), SCOPED)
@@ -98,14 +108,14 @@ async def test_the_internal_token_reads_any_org_that_it_names(client: Client, sc
 @pytest.fixture
 async def rotated(installed: str) -> AsyncIterator[Client]:
     """A gateway in the middle of a change of its internal token."""
-    new, old = Secret("the new internal token"), INTERNAL
+    new, old = Secret("the new internal token ä"), INTERNAL
     changes = {"internal_token": new, "previous_internal_token": old}
     async with open_scene(installed, **changes) as scene, aiohttp.ClientSession() as session:
         yield Client(session, scene, scene.settings.base_url)
 
 
 async def test_the_internal_token_is_changed_with_overlap(rotated: Client) -> None:
-    for bearer in ("the new internal token", INTERNAL.reveal()):
+    for bearer in ("the new internal token ä", INTERNAL.reveal()):
         assert (await rotated.internal(TOKEN, {}, bearer=bearer)).status == 400
     assert (await rotated.internal(TOKEN, {}, bearer="neither")).status == 401
 

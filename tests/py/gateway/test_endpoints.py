@@ -9,6 +9,7 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
+from yarl import URL
 
 from counterfoil.database import Database
 from counterfoil.functions import ClaimedFact
@@ -120,6 +121,13 @@ async def test_a_dispatch_token_is_given_for_a_live_lease(client: Client, scene:
         ({"leaseOwner": "x" * 300}, (400, "invalid_argument")),
     ):
         assert (await client.internal(TOKEN, asked | changes)).error == error, changes
+    del asked["orgId"]
+    found = await client.internal(TOKEN, asked)
+    scope = scene.signer.check(found.body["executorToken"], frozenset({"dispatch"}))
+    assert (scope.org_id, scope.run_id) == (ORG, "run")
+    unknown = await client.internal(TOKEN, asked | {"eventId": "another"})
+    assert unknown.error == (404, "not_found")
+    assert (await client.internal(TOKEN, asked | {"orgId": 7})).error == (400, "invalid_argument")
     await scene.expire_leases()
     assert (await client.internal(TOKEN, asked)).error == (409, "lease_lost")
 
@@ -270,6 +278,23 @@ async def test_what_is_not_there_is_404_and_wrong_methods_405(client: Client) ->
     assert wrong.error == (405, "method_not_allowed")
     assert wrong.headers["allow"] == "POST"
     assert (await client.get("/api/v2/runs/run", client.token())).error == (404, "not_found")
+
+
+async def test_a_run_of_any_name_is_read(client: Client, scene: Scene) -> None:
+    for name in ("a/b", "x/events", "/", "ä %2F?#", "..", "\U0001f600"):
+        await scene.launch(name)
+        path = f"/api/v2/runs/{quote(name, safe='').replace('.', '%2E')}/state"
+        headers = {"authorization": f"Bearer {client.token(run_id=name)}"}
+        url = URL(client.url + path, encoded=True)
+        async with client.session.get(url, headers=headers) as state:
+            assert (state.status, (await state.json())["runId"]) == (200, name)
+    assert (await client.get("/api/v2/runs/x/events/state", client.token())).status == 404
+
+
+async def test_a_slash_too_many_leads_nowhere(client: Client) -> None:
+    answer = await client.call("GET", "/healthz/", headers={"host": "evil.example"})
+    assert answer.error == (404, "not_found")
+    assert "location" not in answer.headers
 
 
 async def test_signs_of_life(client: Client) -> None:

@@ -38,7 +38,10 @@ async def gateway(client: Client, scene: Scene) -> AsyncIterator[Client]:
     await scene.start()
     async with scene.dispatching():
         await scene.all_delivered()
-    allowing = replace(scene.settings, allow_private_upstreams=True)
+    # By another name, so that it does not take the scene's gateway for itself.
+    allowing = replace(
+        scene.settings, allow_private_upstreams=True, base_url="http://gateway.example"
+    )
     async with serving(create_app(scene.database, allowing), allowing) as url:
         client.url = url
         yield client
