@@ -3,7 +3,9 @@
 -- Promises: an array of the receipts whose keys begin with p_prefix, were last held by the run, and are completed, skipped
 --           or failed for good; as get_receipts shows them, in key order. Null when there are more than p_limit receipts of the
 --           prefix, or when their outputs and errors take more than p_max_bytes in the table: then ask for each.
--- Locks:    nothing.
+--           It waits for what earlier holders of the run are recording (record_receipt) and sees it; the caller has
+--           claimed the run, so they can record nothing more.
+-- Locks:    the run's attempts, in order, but for a running one that was claimed once: before it there was nobody.
 -- Raises:   RL001 malformed arguments.
 -- Since:    1
 
@@ -16,8 +18,8 @@ create or replace function counterfoil.recall_receipts(
 )
 returns jsonb
 language plpgsql
-stable
-parallel safe
+volatile
+parallel unsafe
 called on null input
 security definer
 set search_path = pg_catalog, pg_temp
@@ -27,7 +29,7 @@ set enable_bitmapscan = off
 set jit = off
 as $function$
 declare
-    v_now timestamptz := clock_timestamp();
+    v_now timestamptz;
     v_found bigint;
     v_bytes bigint;
     v_receipts jsonb;
@@ -38,6 +40,12 @@ begin
     perform counterfoil.check_limit(p_limit, 1, 10000, 'p_limit');
     perform counterfoil.check_limit(p_max_bytes, 1, 1073741823, 'p_max_bytes');
 
+    perform
+    from counterfoil.attempts as a
+    where a.org_id = p_org_id and a.run_id = p_run_id and (a.status <> 'running' or a.claims > 1)
+    order by a.attempt
+    for update;
+    v_now := clock_timestamp();
     select count(*), sum(coalesce(pg_column_size(w.output), 0) + coalesce(pg_column_size(w.error_payload), 0))
     into v_found, v_bytes
     from (

@@ -5,9 +5,8 @@
 --           attempt's lease id. Answers {status, output}, the output as it was kept. A receipt that was settled before
 --           stays and is answered instead ({status, output} or {status, error, errorPayload, failureKind}); a repeat
 --           answers as the first did, also when it comes after the attempt has ended. Outputs are sanitised: see
---           complete_receipts. While it writes, nobody takes the attempt over: a later attempt sees either the result
---           or no write at all.
--- Locks:    the attempt, for share; then the receipt.
+--           complete_receipts.
+-- Locks:    the attempt, for key share, so that heartbeats go on and recall_receipts waits; then the receipt.
 -- Raises:   RL001 malformed arguments; RL003 receipt_settled_otherwise; RL004 attempt_lease_not_current; RL008 an output over
 --           receipt_output_max_bytes.
 -- Since:    1
@@ -69,7 +68,7 @@ begin
     where
         a.org_id = p_org_id and a.run_id = p_run_id and a.attempt = p_attempt
         and a.status = 'running' and a.lease_id = p_lease_id
-    for share;
+    for key share;
     v_now := clock_timestamp();
     if coalesce(v_held_until <= v_now, true) then
         -- A repeat, unless nothing was settled under this lease.

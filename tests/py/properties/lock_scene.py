@@ -171,6 +171,7 @@ CALLS: dict[str, str] = {
     "purge_journal(integer)": "1000",
     "purge_ledgers(integer)": "1000",
     "purge_receipts(integer)": "1000",
+    "recall_receipts(text, text, text, integer, integer)": f"{HEAD}, 'a', 100, 1000",
     "record_receipt(text, text, integer, text, text, jsonb)": f"{ATTEMPT}, 'a', '1'",
     "record_runner_terminal(text, text, integer, text, jsonb)": (
         f"{ATTEMPT}, {_json({'status': 'completed'})}"
