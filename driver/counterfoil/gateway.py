@@ -28,6 +28,7 @@ from counterfoil.errors import CounterfoilError
 from counterfoil.functions import Functions
 from counterfoil.receiving.access import DISPATCH, EXECUTOR, Access
 from counterfoil.receiving.bodies import Body, Intake, RequestError
+from counterfoil.receiving.deadline import Deadline
 from counterfoil.receiving.failures import (
     ERROR_CODE_HEADER,
     Failures,
@@ -59,7 +60,7 @@ class Gateway:
 
     def __init__(self, database: Database, settings: Settings, metrics: Metrics) -> None:
         self._database = database
-        self._functions = Functions(database)
+        self._functions = Functions(Deadline(database, settings.call_timeout))
         self._settings = settings
         self._access = Access(settings)
         self._failures = Failures(self._functions)

@@ -89,6 +89,8 @@ class Settings:
     """How long a client may take to send a request's head."""
     body_timeout: float = 30.0
     """How long a client may take to send a request body, and to take its answer."""
+    call_timeout: float = 15.0
+    """How long a call of the gateway into the database may take."""
     max_connections: int = 1024
     """Connections that the gateway serves at once; up to twice as many are told to come back."""
     ready_delay: float = 0.0

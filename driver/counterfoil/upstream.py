@@ -11,7 +11,7 @@ import ipaddress
 import json
 import logging
 import re
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from types import TracebackType
@@ -225,11 +225,18 @@ class Upstream:
             raise AddressRefusedError(host).as_receiver_error()
 
 
-async def read_bounded(response: aiohttp.ClientResponse, max_bytes: int) -> bytes:
-    """The answer's body. Raises ReceiverError when it is larger than ``max_bytes``."""
+async def read_bounded(
+    response: aiohttp.ClientResponse, max_bytes: int, came: Callable[[int], None] | None = None
+) -> bytes:
+    """The answer's body. Raises ReceiverError when it is larger than ``max_bytes``.
+
+    ``came`` is told the size of each part; what it raises ends the reading.
+    """
     chunks, size = [], 0
     async for chunk in response.content.iter_chunked(65_536):
         size += len(chunk)
+        if came is not None:
+            came(len(chunk))
         if size > max_bytes:
             response.close()
             raise ReceiverError(

@@ -111,6 +111,15 @@ class Intake:
         except ClientDisconnect:
             raise RequestError(400, "body_incomplete", "the body ended early") from None
 
+    def hold(self, request: Request, size: int) -> None:
+        """Count ``size`` bytes more as held for the request. Raises RequestError (503)."""
+        self.held += size
+        request.state.body_held = getattr(request.state, "body_held", 0) + size
+        if self.held > self._most_held:
+            raise RequestError(
+                503, "gateway_busy", "the gateway holds too many bodies", retry_after_ms=1000
+            )
+
     def release(self, request: Request) -> None:
         """Count the request's body as gone; harmless where it had none."""
         self.held -= getattr(request.state, "body_held", 0)
@@ -118,16 +127,10 @@ class Intake:
 
     async def _chunks(self, request: Request) -> bytes:
         chunks: list[bytes] = []
-        request.state.body_held = 0
         async for chunk in request.stream():
-            self.held += len(chunk)
-            request.state.body_held += len(chunk)
+            self.hold(request, len(chunk))
             if request.state.body_held > self._max_bytes:
                 self._too_large()
-            if self.held > self._most_held:
-                raise RequestError(
-                    503, "gateway_busy", "the gateway holds too many bodies", retry_after_ms=1000
-                )
             chunks.append(chunk)
         return b"".join(chunks)
 

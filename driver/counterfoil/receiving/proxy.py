@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable
+from functools import partial
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -94,7 +95,9 @@ class Proxy:
                         code="redirect_refused",
                         status=answer.status,
                     )
-                content = await read_bounded(answer, self._settings.body_max_bytes)
+                content = await read_bounded(
+                    answer, self._settings.body_max_bytes, partial(self._intake.hold, request)
+                )
                 headers = _kept(answer.headers.items(), _NOT_ANSWERED)
                 response = Response(content, answer.status, headers)
         except ReceiverError as error:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 from urllib.parse import quote
 
+import psycopg
 import pytest
 from yarl import URL
 
@@ -341,6 +342,29 @@ async def test_a_pool_that_is_exhausted_answers_503_at_once(client: Client, scen
                 assert answer.body["retryable"] is True
             assert (await client.get("/readyz")).status == 503
             assert (await client.get("/healthz")).status == 200
+
+
+async def test_a_call_that_waits_too_long_is_given_up_and_its_connection_is_free(
+    client: Client, scene: Scene
+) -> None:
+    hurried = replace(scene.settings, call_timeout=0.3)
+    claim = {"action": "claim_runtime_step_receipt", "key": "k", "leaseId": "l"}
+    assert (await client.receipt(claim)).status == 200
+    async with Database(scene.dsn, max_size=1, acquire_seconds=5.0) as narrow:
+        app = create_app(narrow, hurried)
+        async with (
+            serving(app, hurried) as url,
+            await psycopg.AsyncConnection.connect(scene.dsn) as other,
+        ):
+            client.url = url
+            await other.execute("select * from counterfoil.step_receipts for update")
+            answer = await client.receipt(
+                {"action": "complete_runtime_step_receipt", "key": "k", "leaseId": "l"}
+            )
+            assert answer.error == (503, "upstream_service_unavailable")
+            assert answer.headers["retry-after"] == "1"
+            read = await client.receipt({"action": "get_runtime_step_receipt", "key": "k"})
+            assert read.body["status"] == "running"
 
 
 async def test_a_database_that_is_away_is_503(client: Client, scene: Scene) -> None:

@@ -13,6 +13,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from counterfoil.gateway import create_app
+from counterfoil.receiving.metrics import Metrics
 from counterfoil.settings import Secret, Settings
 from tests.py.driver.scene import Scene, serving
 from tests.py.gateway.client import Answer, Client
@@ -222,6 +223,21 @@ async def test_an_answer_is_bounded(proxy: Client, scene: Scene, api: RuntimeApi
     api.answer = Response(b"x" * 300_000)
     assert (await call(proxy)).error == (502, "receiver_answer_too_large")
     assert (await call(proxy, data=b"x" * 300_000)).error == (413, "payload_too_large")
+
+
+async def test_answers_count_among_the_bodies_that_are_held(
+    proxy: Client, scene: Scene, api: RuntimeApi
+) -> None:
+    await scene.launch(baseUrl=api.url)
+    metrics = Metrics()
+    tight = replace(scene.settings, allow_private_upstreams=True, bodies_max_bytes=1)
+    async with serving(create_app(scene.database, tight, metrics), tight) as url:
+        proxy.url = url
+        api.answer = Response(b"x" * 150_000)
+        # A gateway holds one body at least; what is sent and what is answered come together.
+        assert (await call(proxy)).status == 200
+        assert (await call(proxy, data=b"x" * 100_000)).error == (503, "gateway_busy")
+        assert "body_bytes_held 0\n" in metrics.text()
 
 
 async def test_only_a_runner_of_a_live_run_is_forwarded(
