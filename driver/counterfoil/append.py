@@ -9,12 +9,14 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 
+from counterfoil.errors import ReceiverError
 from counterfoil.functions import Piece
 from counterfoil.json_text import JsonText
 from counterfoil.settings import Secret
 from counterfoil.upstream import Bypass, Upstream
 
 LEDGER_PATH = "/api/v2/play-runtime/run-ledger"
+OUTCOMES = ("appended", "replayed")
 ENDPOINTS = {"run.created": "created", "run.started": "started"}
 
 
@@ -38,7 +40,7 @@ async def send_piece(
     piece: Piece,
     launch: JsonText | None = None,
 ) -> None:
-    """Append one piece. Raises ReceiverError when the receiver did not take it.
+    """Append one piece. Raises ReceiverError when the receiver did not say that it took it.
 
     ``event_type`` is that of the delivery's first fact: it chooses the endpoint. ``launch`` goes
     with run.started.
@@ -54,13 +56,21 @@ async def send_piece(
     if launch is not None:
         members["launch"] = launch
     body = ",".join(f'"{name}":{text}' for name, text in members.items())
-    await upstream.post(
+    answer = await upstream.post(
         f"{destination.base_url}{LEDGER_PATH}/{ENDPOINTS.get(event_type, 'events')}",
         "{" + body + "}",
         bearer=destination.token,
         bypass=destination.bypass,
         headers={"idempotency-key": _header(idempotency_key)},
     )
+    unfinished = piece.chunk == piece.chunk_count and answer.body.get("complete") is not True
+    if answer.body.get("outcome") not in OUTCOMES or unfinished:
+        # Whoever answers 200 to anything must not make facts vanish.
+        raise ReceiverError(
+            "the receiver did not say that it has appended this",
+            code="receiver_answer_invalid",
+            status=answer.status,
+        )
 
 
 def _header(value: str) -> str:

@@ -7,6 +7,7 @@ import contextlib
 import logging
 import os
 import socket
+import time
 import uuid
 from collections.abc import Awaitable, Callable, Iterable
 
@@ -162,9 +163,10 @@ class Dispatcher:
             return False
         owner = f"{self._name}:{uuid.uuid4().hex[:12]}"
         runs: list[HeldRun] = []
+        began = time.monotonic()
 
         def keep(facts: list[ClaimedFact]) -> None:
-            runs.extend(held_runs(facts, owner))
+            runs.extend(held_runs(facts, owner, began))
 
         try:
             await to_its_end(
@@ -210,6 +212,8 @@ class Dispatcher:
                 left -= len(report.event_ids)
                 if report.outcome in ("handed_off", "released"):
                     self._pump.fruitless = True
+                elif report.outcome == "retrying":
+                    self._pump.wake()  # asleep, it knows of the lease, not of the backoff
                 if self._pump.stopping.is_set():
                     break  # what was claimed behind it goes back
         finally:

@@ -50,6 +50,8 @@ class HeldRun:
     """Whether the token has opened the door before: only such a token is worth a refresh."""
     projected: bool = True
     """Whether the facts in hand came with all their ledger events."""
+    claim_milliseconds: float | None = None
+    """What the claim that brought the facts took; None once it was reported."""
 
     @property
     def event_ids(self) -> list[str]:
@@ -57,12 +59,16 @@ class HeldRun:
         return [fact.event_id for fact in self.facts]
 
 
-def held_runs(facts: Sequence[ClaimedFact], lease_owner: str) -> list[HeldRun]:
-    """A claim's facts, run by run, in the order claimed."""
+def held_runs(
+    facts: Sequence[ClaimedFact], lease_owner: str, began: float | None = None
+) -> list[HeldRun]:
+    """A claim's facts, run by run, in the order claimed. ``began``: its start, monotonic."""
+    took = None if began is None else (time.monotonic() - began) * 1000
     runs: dict[tuple[str, str], HeldRun] = {}
     for fact in facts:
         key = (fact.org_id, fact.run_id)
-        runs.setdefault(key, HeldRun(*key, lease_owner, [])).facts.append(fact)
+        held = runs.setdefault(key, HeldRun(*key, lease_owner, [], claim_milliseconds=took))
+        held.facts.append(fact)
     return list(runs.values())
 
 

@@ -73,6 +73,8 @@ class Deliverer:
         it. A cancelled delivery gives its lease back.
         """
         report = DeliveryReport(held.org_id, held.run_id, held.facts[0].lane, tuple(held.event_ids))
+        if held.claim_milliseconds is not None:
+            report.milliseconds["claim"], held.claim_milliseconds = held.claim_milliseconds, None
         watch = Stopwatch(report.milliseconds)
         try:
             await self._deliver(held, budget, report, watch)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import uuid
 from dataclasses import dataclass, field
 
@@ -41,16 +42,19 @@ async def dispatch_through_event(
     whoever holds them, with a cancellation lease.
     """
     result = DrainResult(event_id)
+    began = 0.0
     kind = "cancellation" if take_over else "drain"
     held = HeldRun(org_id, run_id, f"{kind}:{uuid.uuid4()}", [])
 
     def keep(facts: list[ClaimedFact]) -> None:
         held.facts = facts
+        held.claim_milliseconds = (time.monotonic() - began) * 1000
 
     try:
         while max_facts is None or result.attempted < max_facts:
             left = None if max_facts is None else max_facts - result.attempted
             if not held.facts:
+                began = time.monotonic()
                 limit = PREFIX_MAX_FACTS if left is None else min(PREFIX_MAX_FACTS, left)
                 batching = deliverer.known_to_batch
                 if take_over:

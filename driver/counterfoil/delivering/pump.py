@@ -50,6 +50,10 @@ class Pump:
         self.stopping.set()
         self._wakeups.wake()
 
+    def wake(self) -> None:
+        """Look again when work is next due."""
+        self._wakeups.wake()
+
     async def run(self) -> None:
         """Work until `stop`."""
         try:

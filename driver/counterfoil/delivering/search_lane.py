@@ -25,7 +25,12 @@ from counterfoil.delivering.deliveries import (
     tell,
 )
 from counterfoil.delivering.delivery import to_its_end
-from counterfoil.errors import LeaseLostError, error_document, is_disconnection
+from counterfoil.errors import (
+    LeaseLostError,
+    PoolExhaustedError,
+    error_document,
+    is_disconnection,
+)
 from counterfoil.functions import ClaimedFact, Functions
 
 log = logging.getLogger(__name__)
@@ -81,7 +86,7 @@ class SearchLane:
                 run, report, error_document(error.cause) | {"eventId": error.event_id}
             )
         except psycopg.Error as error:
-            if is_disconnection(error):
+            if isinstance(error, PoolExhaustedError) or is_disconnection(error):
                 raise
             await self._settle(run, report, error_document(error))
         else:

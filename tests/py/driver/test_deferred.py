@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
+
+from counterfoil.delivering.search_lane import SearchLane
+from counterfoil.errors import PoolExhaustedError
 from tests.py.driver.scene import ORG, Scene
 
 LOGS = {
@@ -82,3 +86,19 @@ async def test_an_invalid_search_fact_is_blocked_alone(scene: Scene) -> None:
             lambda status: status == "delivered",
         )
     assert await scene.functions.delivery_status(ORG, "run", "bad") == "blocked"
+
+
+async def test_a_database_without_a_free_connection_charges_no_search_fact(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await scene.start()
+    await scene.append("s1", "runner.logs", LOGS | {"searchOnly": True})
+    lane = SearchLane(scene.functions, "search")
+
+    async def full(*_: object) -> None:
+        raise PoolExhaustedError("no database connection came free in time")
+
+    monkeypatch.setattr(scene.functions, "materialize_runtime_outbox_event", full)
+    with pytest.raises(PoolExhaustedError):
+        await lane.work()
+    assert await scene.failures() == []

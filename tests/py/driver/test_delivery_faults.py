@@ -106,6 +106,28 @@ async def test_what_the_receiver_refuses_for_good_is_blocked(scene: Scene) -> No
     assert await scene.functions.delivery_status(ORG, "run", event_id) == "blocked"
 
 
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b"",
+        b"{}",
+        b'{"outcome": "ignored", "complete": true}',
+        b'{"outcome": "appended", "complete": false}',
+    ],
+)
+async def test_facts_do_not_vanish_at_a_receiver_that_says_yes_to_anything(
+    scene: Scene, answer: bytes
+) -> None:
+    await scene.launch()
+    scene.between.fault("/created", status=200, body=answer)
+    async with scene.dispatching():
+        report = await scene.reported("retrying")
+        assert report.error_code == "receiver_answer_invalid"
+        await scene.make_due()
+        await scene.all_delivered()
+    assert await scene.ledger() == ["run.created"]
+
+
 async def test_a_redirect_is_never_followed(scene: Scene) -> None:
     await scene.launch()
     to = f"{scene.settings.base_url}/elsewhere".encode()

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Awaitable, Callable
 
 import pytest
 
 from counterfoil.delivering.deliveries import DeliveryReport
 from counterfoil.json_text import JsonText
-from tests.py.driver.scene import ORG, Scene
+from tests.py.driver.scene import ORG, Scene, open_scene
+from tests.servers.pooler import transaction_pooler
 
 
 async def test_a_run_arrives_whole_and_in_order(scene: Scene) -> None:
@@ -129,7 +131,8 @@ async def test_reports_say_where_the_time_went(scene: Scene) -> None:
     [report] = scene.reports
     assert report.outcome == "delivered"
     assert report.events == report.pieces == 1
-    assert {"authority", "append", "acknowledge"} <= report.milliseconds.keys()
+    assert {"claim", "authority", "append", "acknowledge"} <= report.milliseconds.keys()
+    assert report.to_log()["claim_ms"] == round(report.milliseconds["claim"], 2)
     assert "stored token" not in str(report.to_log())
 
 
@@ -164,3 +167,104 @@ async def test_it_wakes_by_notification_or_by_polling(scene: Scene, listen: bool
             )
         await scene.launch()
         await scene.all_delivered()
+
+
+async def test_a_backoff_that_ends_is_no_matter_of_polling(scene: Scene) -> None:
+    await scene.launch()
+    scene.between.fault("/created", status=503)
+    async with scene.dispatching(listen=False, poll_seconds=30.0):
+        await scene.reported("retrying")
+        await scene.all_delivered()
+
+
+async def released(scene: Scene) -> None:
+    await scene.functions.release_delivery(ORG, "run", ["p1", "p2"], "another")
+
+
+async def replayed(scene: Scene) -> None:
+    await scene.functions.replay_blocked(ORG, "run", "p1", "mended")
+
+
+async def skipped(scene: Scene) -> None:
+    await scene.functions.skip_blocked(ORG, "run", "p1", "nonsense")
+
+
+@pytest.mark.parametrize("freed", [released, replayed, skipped])
+async def test_what_is_given_back_wakes_a_sleeper(
+    scene: Scene, freed: Callable[[Scene], Awaitable[None]]
+) -> None:
+    await scene.start()
+    async with scene.dispatching():
+        await scene.all_delivered()
+    await scene.progress("p1")
+    await scene.progress("p2")
+    await scene.functions.claim_deliveries("another", 300, 64, 1)
+    if freed is not released:
+        no = {"message": "no", "retryable": False, "eventId": "p1"}
+        await scene.functions.settle_delivery_failure(ORG, "run", ["p1", "p2"], "another", no)
+    async with scene.dispatching(poll_seconds=30.0):
+        await scene.eventually(
+            lambda: scene.rows("select * from counterfoil.listeners where queue = 'lifecycle'"),
+            len,
+        )
+        await freed(scene)
+        await scene.all_delivered()
+
+
+async def test_a_run_without_end_does_not_keep_others_waiting(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("counterfoil.dispatcher.RUN_BUDGET", 3)
+    for name in ("long", "short"):
+        await scene.start(name)
+    async with scene.dispatching():
+        for name in ("long", "short"):
+            await scene.all_delivered(name)
+    for n in range(9):
+        await scene.ingress(f"long{n}", "long")
+    await scene.progress("short0", "short")
+    before = len(scene.between.requests)
+    async with scene.dispatching(concurrency=1):
+        for name in ("long", "short"):
+            await scene.all_delivered(name)
+    sent = [
+        r.json()["events"][0]["eventId"]
+        for r in scene.between.requests[before:]
+        if r.path.endswith("/events")
+    ]
+    assert sent.index("short0") == 3
+    assert len(sent) == 10
+
+
+async def test_a_dispatcher_takes_what_claim_batch_max_lets_it_have(scene: Scene) -> None:
+    await scene.functions.set_setting("claim_batch_max", 1)
+    for n in range(3):
+        await scene.launch(f"run{n}")
+    async with scene.dispatching(concurrency=8):
+        for n in range(3):
+            await scene.all_delivered(f"run{n}")
+
+
+async def test_all_goes_through_a_transaction_pooler(installed: str) -> None:
+    """Two dispatchers and the gateway have fewer connections than deliveries in flight."""
+    with transaction_pooler(installed, 2) as dsn:
+        async with open_scene(dsn, listen=False, poll_seconds=0.1) as scene:
+            attempts = [await scene.start(f"run{n}") for n in range(6)]
+            for attempt in attempts:
+                await scene.ingress(f"{attempt.run_id}/e", attempt.run_id, count=2)
+                logs = {"lines": ["l"], "lineContexts": [None], "searchOnly": True}
+                await scene.append(
+                    f"{attempt.run_id}/l",
+                    "runner.logs",
+                    logs | {"deferredProjection": True, "producerAttempt": 1},
+                    attempt.run_id,
+                )
+                await scene.finish(attempt)
+            async with scene.dispatching(), scene.dispatching():
+                for attempt in attempts:
+                    await scene.all_delivered(attempt.run_id)
+            for attempt in attempts:
+                assert await scene.ledger(attempt.run_id) == [
+                    *("run.created", "run.started", "sheet.row", "sheet.row", "run.completed"),
+                ]
+            assert {report.outcome for report in scene.reports} == {"delivered"}

@@ -124,6 +124,51 @@ async def test_a_canceller_takes_the_run_over_and_drains_it(
     assert {report.outcome for report in scene.reports} == {"delivered", "lost"}
 
 
+async def test_a_canceller_drains_the_run_through_its_terminal(
+    scene: Scene, dispatcher: Dispatcher
+) -> None:
+    attempt = await scene.start()
+    await scene.ingress("e1")
+    await scene.ingress("e2")
+    gate = asyncio.Event()
+    fault = scene.between.fault("/created", hold=gate)
+    slow = scene.dispatcher()
+    running = asyncio.create_task(slow.run())
+    await fault.reached.wait()
+    slow.stop()
+    await scene.functions.cancel_run(ORG, "run", "no longer wanted")
+    # Its holder learns of it and ends it.
+    end = await scene.functions.fail_attempt(
+        *(ORG, "run", attempt.attempt, attempt.lease_id),
+        {"error": {"message": "stopped", "code": "cancelled"}},
+    )
+    assert end.event_id is not None
+    result = await dispatcher.dispatch_through_event(ORG, "run", end.event_id, take_over=True)
+    assert (result.delivered, result.acknowledged[-1]) == (True, end.event_id)
+    gate.set()
+    await running
+    assert await scene.ledger() == [
+        *("run.created", "run.started", "sheet.row", "sheet.row", "run.cancelled"),
+    ]
+    assert await scene.lanes() == []
+
+
+async def test_a_canceller_drains_a_run_that_never_started(
+    scene: Scene, dispatcher: Dispatcher
+) -> None:
+    await scene.launch()
+    await scene.functions.claim_deliveries("somebody", 300, 64, 1)
+    await scene.functions.cancel_run(ORG, "run", "no longer wanted")
+    [terminal] = await scene.rows("select event_id from counterfoil.outbox where seq > 1")
+    event_id = terminal["event_id"]
+    # Without taking over nothing can be done: somebody holds it.
+    waiting = await dispatcher.dispatch_through_event(ORG, "run", event_id)
+    assert (waiting.delivered, waiting.attempted) == (False, 0)
+    result = await dispatcher.dispatch_through_event(ORG, "run", event_id, take_over=True)
+    assert (result.delivered, result.attempted) == (True, 2)
+    assert await scene.ledger() == ["run.created", "run.cancelled"]
+
+
 async def test_a_run_that_is_not_cancelled_is_not_taken_over(
     scene: Scene, dispatcher: Dispatcher
 ) -> None:

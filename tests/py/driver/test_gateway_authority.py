@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
 import pytest
 
-from counterfoil.authority import Authority, GatewayTokens
+from counterfoil.authority import Authority, GatewayTokens, TokenCache
 from counterfoil.database import Database
 from counterfoil.dispatcher import Dispatcher
 from counterfoil.errors import ReceiverError, SettingsError
@@ -106,6 +107,30 @@ async def test_an_advertised_receiver_gets_the_widened_prefix(scene: Scene) -> N
     assert len(scene.keys()) == before + 1
     assert (await scene.ledger())[2:] == ["sheet.row"] * 3 + ["run.progress", "run.completed"]
     assert "widen" in scene.reports[-1].milliseconds
+
+
+@pytest.mark.parametrize("hours", [-1, 1])
+async def test_a_dispatcher_whose_clock_is_wrong_delivers(silent: Scene, hours: int) -> None:
+    await silent.functions.set_setting("delivery_piece_max_events", 2)
+    await silent.start()
+    await silent.ingress("e0", count=4)
+    dispatcher = silent.dispatcher(**KEYLESS)
+
+    def wrong() -> float:
+        return time.time() + hours * 3600
+
+    credentials = dispatcher._deliverer._credentials
+    credentials._clock = wrong
+    assert isinstance(credentials._tokens, GatewayTokens)
+    credentials._tokens._cache = TokenCache(clock=wrong)
+    running = asyncio.create_task(dispatcher.run())
+    await silent.all_delivered()
+    await silent.ingress("e1")
+    await silent.all_delivered()
+    dispatcher.stop()
+    await running
+    assert len(await silent.ledger()) == 7
+    assert {report.outcome for report in silent.reports} == {"delivered"}
 
 
 async def test_without_the_advertisement_ingress_goes_alone(silent: Scene) -> None:

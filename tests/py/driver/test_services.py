@@ -16,6 +16,7 @@ import pytest
 from counterfoil.authority import INTERNAL_PATH
 from counterfoil.stack import free_port
 from tests.py.driver.scene import INTERNAL, KEY, PATIENCE, Scene
+from tests.servers.databases import Connect
 
 
 @asynccontextmanager
@@ -106,7 +107,7 @@ async def gateway(
     scene: Scene, **changes: str
 ) -> AsyncIterator[tuple[asyncio.subprocess.Process, int]]:
     """A gateway that is ready, and its port."""
-    port = free_port()
+    port = int(changes.pop("port", None) or free_port())
 
     def ready() -> bool:
         try:
@@ -118,6 +119,38 @@ async def gateway(
     async with process(scene, "gateway", port=str(port), drain_seconds="30", **changes) as running:
         await scene.eventually(lambda: asyncio.to_thread(ready), bool)
         yield running, port
+
+
+async def test_a_gateway_killed_between_append_and_reply_appends_once(
+    scene: Scene, connect: Connect
+) -> None:
+    watcher = await connect(scene.dsn)
+    async with gateway(scene) as (running, port):
+        url = f"http://127.0.0.1:{port}"
+        await scene.launch(baseUrl=url)
+        await watcher.execute("begin")
+        await watcher.execute("lock table counterfoil.ledger_appends in share mode")
+        async with scene.dispatching(base_url=url):
+            await scene.eventually(
+                lambda: scene.rows(
+                    "select pid from pg_locks where not granted and database ="
+                    " (select oid from pg_database where datname = current_database())"
+                ),
+                len,
+            )
+            running.send_signal(signal.SIGSTOP)
+            await watcher.execute("commit")
+            # The append is there, and who ordered it can tell nobody any more.
+            await scene.eventually(scene.ledger, len)
+            running.kill()
+            await scene.reported("retrying")
+    async with gateway(scene, port=str(port)), scene.dispatching(base_url=url):
+        await scene.make_due()
+        await scene.all_delivered()
+    assert await scene.ledger() == ["run.created"]
+    [append] = await scene.rows("select idempotency_key from counterfoil.ledger_appends")
+    [delivery] = await scene.rows("select idempotency_key from counterfoil.deliveries")
+    assert append == delivery
 
 
 async def test_sigterm_ends_a_gateway(scene: Scene) -> None:
