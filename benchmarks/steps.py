@@ -73,6 +73,17 @@ def remembered(dsn: str) -> tuple[float, float]:
     return asyncio.run(measure())
 
 
+def floor(dsn: str) -> float:
+    """Rows a second that one connection inserts, a transaction each: what durability costs."""
+    table = sql.Identifier(f"floor_{uuid.uuid4().hex[:8]}")
+    with psycopg.connect(dsn, autocommit=True, prepare_threshold=None) as connection:
+        connection.execute(sql.SQL("create table {} (key text primary key)").format(table))
+        insert = sql.SQL("insert into {} values (%s)").format(table)
+        spent = timed(lambda number: connection.execute(insert, [f"nothing {number}"]))
+        connection.execute(sql.SQL("drop table {}").format(table))
+    return STEPS / spent
+
+
 def absurd(dsn: str) -> float:
     """Steps a second of an absurd task."""
     from absurd_sdk import Absurd

@@ -28,6 +28,32 @@ class AllBusyError(Exception):
     """Every connection is in use, or there are to be none any more."""
 
 
+class _Line:
+    """One connection. What it learnt of adapting values, it keeps: that costs more than a cursor."""
+
+    def __init__(self, connection: psycopg.Connection) -> None:
+        self.connection = connection
+        self._adapted = Transformer(connection)
+
+    @property
+    def is_usable(self) -> bool:
+        return self.connection.pgconn.transaction_status == TransactionStatus.IDLE
+
+    def execute(self, query: bytes, values: Sequence[object], row: type[Row]) -> list[Row]:
+        # libpq waits by itself here: a cursor's own waiting costs as much as a short statement.
+        adapted, pgconn = self._adapted, self.connection.pgconn
+        given = adapted.dump_sequence(values, [PyFormat.AUTO] * len(values))
+        result = pgconn.exec_params(query, given, adapted.types, adapted.formats)
+        if result.status != ExecStatus.TUPLES_OK:
+            error = error_from_result(result)
+            raise psycopg.OperationalError(str(error)) if self.connection.broken else error
+        adapted.set_pgresult(result)
+        columns = [(result.fname(index) or b"").decode() for index in range(result.nfields)]
+        return adapted.load_rows(
+            0, result.ntuples, lambda found: row(**dict(zip(columns, found, strict=True)))
+        )
+
+
 class BlockingConnections:
     """Up to ``most`` connections, opened when first needed; safe from any thread.
 
@@ -41,7 +67,7 @@ class BlockingConnections:
         self._statements: dict[str, tuple[bytes, list[str]]] = {}
         self._lock = threading.Lock()
         self._unopened = most
-        self._free: list[psycopg.Connection] = []
+        self._free: list[_Line] = []
         self._closed = False
 
     async def rows(
@@ -56,19 +82,19 @@ class BlockingConnections:
         if timeout_ms is not None:
             raise ValueError("there is no statement timeout here")
         query, names = self._numbered(statement)
-        connection = self._take()
+        line = self._take()
         try:
-            return _execute(connection, query, [parameters[name] for name in names], row)
+            return line.execute(query, [parameters[name] for name in names], row)
         finally:
-            self._give_back(connection)
+            self._give_back(line)
 
     def close(self) -> None:
         """Close what is free now, and the rest when it comes back."""
         with self._lock:
             self._closed = True
             free, self._free = self._free, []
-        for connection in free:
-            connection.close()
+        for line in free:
+            line.connection.close()
 
     def _numbered(self, statement: Statement) -> tuple[bytes, list[str]]:
         """The statement with $1, $2, … in place of names, and the names in that order."""
@@ -85,7 +111,7 @@ class BlockingConnections:
             self._statements[statement] = known
         return known
 
-    def _take(self) -> psycopg.Connection:
+    def _take(self) -> _Line:
         with self._lock:
             if self._free:
                 return self._free.pop()
@@ -93,42 +119,26 @@ class BlockingConnections:
                 raise AllBusyError
             self._unopened -= 1
         try:
-            return psycopg.connect(
-                self._dsn,
-                autocommit=True,
-                prepare_threshold=None,
-                application_name=self._application_name,
+            return _Line(
+                psycopg.connect(
+                    self._dsn,
+                    autocommit=True,
+                    prepare_threshold=None,
+                    application_name=self._application_name,
+                )
             )
         except BaseException:
             with self._lock:
                 self._unopened += 1
             raise
 
-    def _give_back(self, connection: psycopg.Connection) -> None:
-        usable = connection.info.transaction_status is TransactionStatus.IDLE
+    def _give_back(self, line: _Line) -> None:
         with self._lock:
-            if usable and not self._closed:
-                self._free.append(connection)
+            if line.is_usable and not self._closed:
+                self._free.append(line)
                 return
             self._unopened += 1
-        connection.close()
-
-
-def _execute(
-    connection: psycopg.Connection, query: bytes, values: Sequence[object], row: type[Row]
-) -> list[Row]:
-    # libpq waits by itself here: a cursor's own waiting costs as much as a short statement does.
-    adapted = Transformer(connection)
-    given = adapted.dump_sequence(values, [PyFormat.AUTO] * len(values))
-    result = connection.pgconn.exec_params(query, given, adapted.types, adapted.formats)
-    if result.status != ExecStatus.TUPLES_OK:
-        error = error_from_result(result)
-        raise psycopg.OperationalError(str(error)) if connection.broken else error
-    adapted.set_pgresult(result)
-    columns = [(result.fname(index) or b"").decode() for index in range(result.nfields)]
-    return adapted.load_rows(
-        0, result.ntuples, lambda found: row(**dict(zip(columns, found, strict=True)))
-    )
+        line.connection.close()
 
 
 def now(call: Coroutine[Any, Any, Answer]) -> Answer:

@@ -65,9 +65,9 @@ def test_none_are_left_open(connections: BlockingConnections) -> None:
     rows(connections, "select 1 as n")
     held = connections._take()
     connections.close()
-    assert not held.closed
+    assert not held.connection.closed
     connections._give_back(held)
-    assert held.closed
+    assert held.connection.closed
     with pytest.raises(AllBusyError):
         rows(connections, "select 1 as n")
 
