@@ -29,7 +29,7 @@ class AllBusyError(Exception):
 
 
 class _Line:
-    """One connection. What it learnt of adapting values, it keeps: that costs more than a cursor."""
+    """One connection. It keeps what it learnt of adapting values, which is dear to learn again."""
 
     def __init__(self, connection: psycopg.Connection) -> None:
         self.connection = connection
