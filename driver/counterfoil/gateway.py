@@ -10,7 +10,7 @@ import json
 import logging
 import re
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 
@@ -36,6 +36,7 @@ from counterfoil.receiving.failures import (
     json_response,
     refusal,
 )
+from counterfoil.receiving.issuing import Issuing
 from counterfoil.receiving.metrics import Metrics
 from counterfoil.receiving.names import as_sent
 from counterfoil.receiving.openapi import document
@@ -44,13 +45,14 @@ from counterfoil.receiving.proxy import METHODS, Proxy
 from counterfoil.receiving.reads import Reads
 from counterfoil.receiving.searches import Searches
 from counterfoil.settings import Settings
-from counterfoil.tokens import Use
 
 WIRE_FORMAT_HEADER = "x-counterfoil-receipt-wire-format"
 NEWEST_WIRE_FORMAT = 3
 CONTROL_PATH = "/api/v2/play-runtime/control"
 
 log = logging.getLogger(__name__)
+
+_ACTION = re.compile("[a-z_]{1,64}")
 
 Handler = Callable[[Request], Awaitable[Response]]
 
@@ -74,7 +76,7 @@ class Gateway:
         self._reads = Reads(self._functions, self._access)
         self._searches = Searches(self._functions, self._access)
         self._proxy = Proxy(self._functions, self._intake, settings)
-        self._token_seconds = 0
+        self._issuing = Issuing(self._functions, self._access, self._body, settings)
         self._description = json.dumps(document())
 
     def routes(self) -> list[Route]:
@@ -82,12 +84,12 @@ class Gateway:
         table: list[tuple[str | Sequence[str], str, str, Handler]] = [
             ("POST", "/api/v2/play-runtime/run-ledger/{action}", "ledger", self._ledger),
             ("POST", "/api/v2/play-runtime/receipts", "receipt", self._receipts),
-            ("POST", f"{INTERNAL_PATH}/run-ledger-dispatch-token", "token", self._dispatch_token),
+            ("POST", f"{INTERNAL_PATH}/run-ledger-dispatch-token", "token", self._issuing.ledger),
             (
                 "POST",
                 f"{INTERNAL_PATH}/compute-billing-dispatch-token",
                 "token",
-                self._billing_token,
+                self._issuing.billing,
             ),
             ("GET", "/api/v2/runs", "read", self._searches.runs),
             ("GET", "/api/v2/journal", "read", self._searches.journal),
@@ -118,16 +120,16 @@ class Gateway:
             except Exception as error:  # noqa: BLE001 - every failure becomes an answer
                 response = await self._failures.answer(
                     error,
-                    action=request.path_params.get("action"),
+                    action=_action(request),
                     operation=operation,
                     renamed=partial(
-                        as_sent,
-                        members=getattr(request.state, "members", ()),
-                        is_read=operation == "read",
+                        as_sent, members=_members(request), is_read=operation == "read"
                     ),
                 )
             finally:
                 self._intake.release(request)
+            if operation == "receipt":
+                response.headers.setdefault(WIRE_FORMAT_HEADER, str(NEWEST_WIRE_FORMAT))
             seconds = time.monotonic() - began
             self._metrics.count(path, response.status_code, seconds)
             loud = response.status_code >= 400 and response.status_code != 404
@@ -139,6 +141,8 @@ class Gateway:
                     "status": response.status_code,
                     "ms": round(seconds * 1000, 1),
                     "error_code": response.headers.get(ERROR_CODE_HEADER, ""),
+                    "action": _action(request),
+                    **getattr(request.state, "scope_ids", {}),
                 },
             )
             return response
@@ -179,57 +183,6 @@ class Gateway:
             scope.to_json(), body.text, int(asked)
         )
         return answer_response(answer)
-
-    async def _dispatch_token(self, request: Request) -> Response:
-        token = await self._issue(request, "dispatch")
-        body: dict[str, object] = {"executorToken": token}
-        if self._settings.ingress_prefix_batching:
-            body["runLedgerIngressPrefixBatching"] = True
-        return json_response(200, body, {"cache-control": "no-store"})
-
-    async def _billing_token(self, request: Request) -> Response:
-        token = await self._issue(request, "compute_billing")
-        return json_response(200, {"executorToken": token}, {"cache-control": "no-store"})
-
-    async def _issue(self, request: Request, use: Use) -> str:
-        """A token for the run of a live delivery lease, which the database proves."""
-        self._access.require_internal(request)
-        body = await self._body(request)
-        given = None if body.members.get("orgId") is None else body.string("orgId")
-        run_id = body.string("runId")
-        event_id, lease_owner = body.string("eventId"), body.string("leaseOwner")
-        if body.members.get("schedulerSchema") not in (None, self._settings.schema):
-            raise RequestError(
-                404, "schema_mismatch", "this gateway serves another schema", "schedulerSchema"
-            )
-        text = await self._functions.dispatch_authority_for_lease(
-            given, run_id, event_id, lease_owner
-        )
-        authority = json.loads(text or "{}")
-        org_id = str(authority["orgId"])
-        if use == "compute_billing" and not await self._has_work_counters(org_id, run_id, event_id):
-            raise RequestError(
-                409, "invalid_state", "the fact carries no work-counter segment", "eventId"
-            )
-        token = self._access.signer.mint(
-            org_id=org_id,
-            play_name=str(authority["playName"]),
-            run_id=run_id,
-            use=use,
-            lifetime_seconds=await self._token_lifetime(),
-        )
-        return token.reveal()
-
-    async def _has_work_counters(self, org_id: str, run_id: str, event_id: str) -> bool:
-        events = await self._functions.project_fact(org_id, run_id, event_id)
-        return any("workCounterSegment" in json.loads(row.event)["data"] for row in events)
-
-    async def _token_lifetime(self) -> int:
-        """The setting `dispatch_token_seconds`, read once in the life of the process."""
-        if not self._token_seconds:
-            found = {row.name: row.value for row in await self._functions.settings_list()}
-            self._token_seconds = int(found["dispatch_token_seconds"])
-        return self._token_seconds
 
     async def _control(self, request: Request) -> Response:
         return await self._proxy.forward(request, self._access.scope(request, EXECUTOR))
@@ -303,6 +256,17 @@ def create_app(database: Database, settings: Settings, metrics: Metrics | None =
     # A redirect would go to whatever host the request named.
     app.router.redirect_slashes = False
     return app
+
+
+def _members(request: Request) -> Mapping[str, object]:
+    found: Mapping[str, object] = getattr(request.state, "members", {})
+    return found
+
+
+def _action(request: Request) -> str | None:
+    """What the request wanted to do, as far as it looks like an action."""
+    action = request.path_params.get("action") or _members(request).get("action")
+    return action if isinstance(action, str) and _ACTION.fullmatch(action) else None
 
 
 def _http_exception(error: Exception) -> Response:

@@ -30,7 +30,9 @@ class Access:
 
     def scope(self, request: Request, uses: frozenset[str]) -> Scope:
         """The scope of the request's token. Raises TokenError (401), WrongUseError (403)."""
-        return self.signer.check(_bearer(request), uses)
+        scope = self.signer.check(_bearer(request), uses)
+        request.state.scope_ids = {"org_id": scope.org_id, "run_id": scope.run_id}
+        return scope
 
     def is_internal(self, request: Request) -> bool:
         """Whether the request carries the internal token; takes the same time either way."""

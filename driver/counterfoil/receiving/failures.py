@@ -58,8 +58,9 @@ def refusal(
     *,
     retryable: bool = False,
     retry_after_ms: int | None = None,
+    action: str | None = None,
 ) -> Response:
-    """``{error, code, retryable, retry_after_ms?, detail?}``."""
+    """``{error, code, retryable, retry_after_ms?, detail?, action?}``."""
     body: dict[str, object] = {"error": message, "code": code, "retryable": retryable}
     headers = {ERROR_CODE_HEADER: code}
     if retry_after_ms is not None:
@@ -67,6 +68,8 @@ def refusal(
         headers["retry-after"] = retry_after_seconds(retry_after_ms)
     if detail:
         body["detail"] = detail
+    if action:
+        body["action"] = action
     if status == 401:
         headers["www-authenticate"] = "Bearer"
     return json_response(status, body, headers)
@@ -121,7 +124,9 @@ class Failures:
         message, detail = map(renamed, _words(error))
         if found is not None:
             if found.error is not None:
-                message, detail = found.error.replace("%s", label), ""
+                # Of a value that cannot be stored the database says too much.
+                detail = message if found.status == 503 else ""
+                message = found.error.replace("%s", label)
             wait = error.retry_after_ms if isinstance(error, CounterfoilError) else None
             return refusal(
                 found.status,
@@ -130,6 +135,7 @@ class Failures:
                 detail,
                 retryable=found.retryable,
                 retry_after_ms=wait or found.retry_after_ms,
+                action=action,
             )
         log.error(
             "a call failed in the database",

@@ -193,6 +193,29 @@ async def test_a_wire_format_is_a_number(client: Client, given: str) -> None:
     assert answer.error == (400, "invalid_argument")
 
 
+async def test_every_answer_to_a_receipt_request_names_its_format_and_failures_the_action(
+    client: Client, scene: Scene, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("DEBUG", "counterfoil.gateway")
+    complete = {"action": "complete_runtime_step_receipt", "key": "none"}
+    failed = await client.receipt(complete)
+    assert (failed.error, failed.body["action"]) == ((404, "not_found"), complete["action"])
+    foreign = await client.receipt(complete | {"runId": "other"})
+    told = [record.__dict__ for record in caplog.records if record.__dict__.get("status") == 403]
+    assert [(t["org_id"], t["run_id"], t["action"]) for t in told] == [
+        (ORG, "run", complete["action"])
+    ]
+    for answer in (
+        failed,
+        foreign,
+        await client.receipt(b"{oops"),
+        await client.receipt(complete, bearer="nonsense"),
+        await client.receipt(complete, headers={"content-type": "text/plain"}),
+        await client.receipt(complete | {"action": "steal"}),
+    ):
+        assert answer.headers["x-counterfoil-receipt-wire-format"] == "3", answer.text
+
+
 async def test_a_lost_attempt_lease_is_409(client: Client, scene: Scene) -> None:
     await scene.start()
     answer = await client.receipt(
@@ -340,6 +363,7 @@ async def test_a_pool_that_is_exhausted_answers_503_at_once(client: Client, scen
                 assert answer.headers["retry-after"] == "1"
                 assert answer.body["retry_after_ms"] == 1000
                 assert answer.body["retryable"] is True
+                assert answer.body["detail"] == "no database connection came free in time"
             assert (await client.get("/readyz")).status == 503
             assert (await client.get("/healthz")).status == 200
 
