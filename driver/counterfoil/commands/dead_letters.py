@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from typing import Annotated, Any
 
@@ -20,6 +21,7 @@ from counterfoil.commands.common import (
     settings_of,
     told,
 )
+from counterfoil.errors import InvalidStateError
 from counterfoil.functions import BlockedFact
 
 app = typer.Typer()
@@ -116,6 +118,41 @@ def replay(
 
     for name in run_async(ask()):
         out.print(f"{name} is tried again", markup=False)
+
+
+@app.command("replay-all")
+@told
+def replay_all(
+    reason: Reason,
+    org: Annotated[str | None, typer.Option(help="Only this org; else all.")] = None,
+    code: Annotated[
+        str | None, typer.Option(help="Only facts whose last error has this code.")
+    ] = None,
+    dsn: Dsn = None,
+    schema: Schema = None,
+    config: Config = None,
+) -> None:
+    """Try again all that is blocked, as after an outage of the receiver."""
+
+    async def ask() -> int:
+        count, cursor = 0, None
+        async with functions_of(settings_of(dsn, schema, config)) as functions:
+            while page := await functions.list_blocked(org, cursor, PAGE):
+                cursor = page[-1].cursor
+                for fact in page:
+                    if code is not None and fact.last_error.get("code") != code:
+                        continue
+                    # What was frozen with another fact was replayed with it.
+                    with contextlib.suppress(InvalidStateError):
+                        count += len(
+                            await functions.replay_blocked(
+                                fact.org_id, fact.run_id, fact.event_id, reason
+                            )
+                        )
+        return count
+
+    count = run_async(ask())
+    out.print(f"{count} fact{'s are' if count != 1 else ' is'} tried again", markup=False)
 
 
 @app.command()

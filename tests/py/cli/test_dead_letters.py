@@ -42,3 +42,33 @@ def test_a_blocked_fact_is_replayed_or_skipped_for_a_reason(cli: Cli) -> None:
 def test_a_skipped_fact_blocks_no_more(cli: Cli) -> None:
     assert cli("skip", "org", "run", "bad", "--reason", "no") == "bad is passed over\n"
     assert cli("blocked") == "nothing is blocked\n"
+
+
+def test_all_that_an_outage_blocked_is_replayed_at_once(cli: Cli, installed: str) -> None:
+    with psycopg.connect(installed, autocommit=True) as connection:
+        connection.execute(lock_scene.HELPERS.encode())
+        # A frozen delivery of two facts, and one of another run; their receiver was away.
+        connection.execute(
+            "select count(*) from counterfoil.widen_delivery('org', 'run', 'e1', 'd', 300)"
+        )
+        for run, owner, events in (
+            ("run", "d", "array['e1', 'e2']"),
+            ("lost", "s", "array[pg_temp.id('lost', 'run.started')]"),
+        ):
+            connection.execute(
+                f"select count(*) from counterfoil.renew_delivery('org', '{run}', {events},"
+                f" '{owner}', 300, true)".encode()
+            )
+            connection.execute(
+                "select count(*) from counterfoil.settle_delivery_failure("
+                f"'org', '{run}', {events}, '{owner}',"
+                """ '{"message": "away", "code": "http_503", "retryable": false}')""".encode()
+            )
+    assert "reason" in cli("replay-all", code=2)
+    assert cli("replay-all", "--org", "other", "--reason", "r") == "0 facts are tried again\n"
+    only = ("--code", "http_503", "--reason", "it is back")
+    assert cli("replay-all", *only) == "3 facts are tried again\n"
+    [left] = [json.loads(line) for line in cli("blocked", "--json").splitlines()]
+    assert left["eventId"] == "bad"
+    assert cli("replay-all", "--reason", "all of it") == "1 fact is tried again\n"
+    assert cli("blocked") == "nothing is blocked\n"

@@ -38,10 +38,8 @@ class DeliveryMachine(Model, RuleBasedStateMachine):
         self.numbers = itertools.count(1)
         self.receipts: dict[str, tuple[str, list[str]]] = {}
         """First fact of a frozen delivery: its key and its facts."""
-        self.holder: str | None = None
-        """Who has the live lease."""
-        self.must_wait = False
-        """Whether the head waits for its backoff or an operator."""
+        self.appended: dict[str, int] = {}
+        """How many pieces of a delivery the ledger has, by key."""
         self.has_ended = False
         self.is_cancelled = False
 
@@ -146,9 +144,9 @@ class DeliveryMachine(Model, RuleBasedStateMachine):
         if owner == CANCELLER and owner not in self.hands:
             if not self.is_cancelled:
                 return
-            self.take(
-                owner, self.call("take_over_delivery", ORG, self.run, owner, 30, limit), limit
-            )
+            rows = self.call("take_over_delivery", ORG, self.run, owner, 30, limit)
+            assert bool(rows) == self.can_be_claimed()
+            self.take(owner, rows, limit)
         for left in reversed(range(steps)):
             if owner == CANCELLER and owner not in self.hands:
                 break
@@ -173,7 +171,7 @@ class DeliveryMachine(Model, RuleBasedStateMachine):
             told = capable and limit > 1  # else it learns from the receiver, and widens
             claim = (owner, 30, limit, 1, ORG, self.run, "lifecycle", priority, told)
             rows = self.call("claim_deliveries", *claim)
-            assert not rows or self.holder is None
+            assert bool(rows) == (self.holder is None and self.can_be_claimed())
             self.take(owner, rows, limit)
         elif not hand.frozen:
             if capable and len(hand.facts) == 1:
@@ -218,6 +216,7 @@ class DeliveryMachine(Model, RuleBasedStateMachine):
             piece = hand.pieces[hand.sent]
             if self.attempted(owner, *self.request(owner, hand, piece)) is None:
                 return
+            self.appended[hand.key] = max(piece["chunk"], self.appended.get(hand.key, 0))
         if fate in ("sent", "twice"):
             hand.sent += 1
             return
@@ -232,14 +231,21 @@ class DeliveryMachine(Model, RuleBasedStateMachine):
         assert {row["outcome"] for row in rows} == {expected}
 
     def send_in_vain(self, owner: str, hand: Hand, fate: str) -> None:
-        """Pieces ahead of their turn, or one after its lease: refused, or known from before."""
-        before = self.ledger()
-        ahead = fate == "ahead"
-        if not ahead:
+        """Pieces ahead of their turn, or after their lease: refused, or known from before."""
+        before, known = self.ledger(), self.appended.get(hand.key, 0)
+        if fate == "late":
             self.leases_lapse()
-        for piece in hand.pieces[hand.sent + 1 :] if ahead else hand.pieces[hand.sent :]:
+        for piece in hand.pieces:
+            # The next one is in turn, whoever appended those before it.
+            if fate == "ahead" and piece["chunk"] == known + 1:
+                continue
             refused = self.refusal(*self.request(owner, hand, piece))
-            assert refused in (None, LEASE_LOST, INVALID_STATE)
+            if piece["chunk"] <= known:
+                assert refused is None
+            elif owner == self.holder:
+                assert refused == INVALID_STATE
+            else:
+                assert refused == LEASE_LOST
         assert self.ledger() == before
 
     def acknowledge(

@@ -88,6 +88,15 @@ class Model:
         self.run = uuid.uuid4().hex
         self.facts: list[Fact] = []
         self.hands: dict[str, Hand] = {}
+        self.holder: str | None = None
+        """Who has the live lease."""
+        self.must_wait = False
+        """Whether the head waits for its backoff or an operator."""
+
+    def can_be_claimed(self) -> bool:
+        """Whether whoever asks next must get something, the lease aside."""
+        pending = any(not (fact.is_search or fact.delivered) for fact in self.facts)
+        return pending and not self.must_wait
 
     def expected(self) -> list[tuple[str, str]]:
         facts = [fact for fact in self.facts if not fact.is_search]
@@ -113,12 +122,15 @@ class Model:
     def attempted(self, owner: str, function: str, *arguments: Any) -> Any:
         """Call as ``owner``, who drops what it held when the lease turns out to be lost."""
         try:
-            return self.call(function, *arguments)
+            answer = self.call(function, *arguments)
         except psycopg.Error as error:
             if error.sqlstate != LEASE_LOST:
                 raise
             self.hands.pop(owner, None)
             return None
+        # A ledger knows a repeat, whoever sends it; all else is the holder's.
+        assert owner == self.holder or function.startswith("append_run")
+        return answer
 
     def refusal(self, function: str, *arguments: Any) -> str | None:
         try:
