@@ -2,29 +2,73 @@
 
 from __future__ import annotations
 
-import random
 import time
-import uuid
 from collections.abc import Callable
-from itertools import groupby
-from typing import Any
 
 import psycopg
 from psycopg.types.json import Jsonb
 
-from benchmarks.clients import Client, Result, Tally, run_clients
+from benchmarks.clients import Result, Tally, run_clients
+from benchmarks.scripts import run_scripts
 from benchmarks.server import empty_tables
-
-Prefix = list[tuple[Any, ...]]
-"""The rows of one claimed prefix, as the claim answered them."""
 
 ORG = "bench"
 RUNS = 2000
 SECONDS = 5.0
 
+_FLOOR = """
+\\set id random(1, 10000)
+update public.bench_floor set n = n + 1 where id = :id;
+"""
 
-def floor(dsn: str, clients: int = 8) -> Result:
-    """Bare updates of one row by its key, each a transaction: what the server gives at best."""
+_NAME_FACTS = f"""
+\\set r random(0, {RUNS - 1})
+\\set e random(1, 9000000000000000)
+"""
+_APPEND = f"""{_NAME_FACTS}
+select recorded from counterfoil.append_fact(
+    '{ORG}', 'run-' || lpad(:r::text, 8, '0'), :e::text, 'run.progress', '{{"done": 1}}');
+"""
+
+# One statement in each place; what an append holds for the moment is tried again, twice.
+_CLAIM = """
+select count(*) as n, coalesce(array_agg(g.org_id), '{}') as orgs,
+    coalesce(array_agg(g.run_id), '{}') as runs, coalesce(array_agg(g.seq), '{}') as seqs,
+    coalesce(array_agg(g.key), '{}') as keys, coalesce(array_agg(g.events), '{}') as events
+from (
+    select c.org_id, c.run_id, max(c.seq) as seq, min(c.idempotency_key) as key,
+        jsonb_path_query_array(jsonb_agg(c.events order by c.seq), '$[*][*]') as events
+    from counterfoil.claim_deliveries(
+        p_lease_owner => 'dispatcher-' || :client_id, p_max_runs => %d) as c
+    group by c.org_id, c.run_id
+) as g \\gset
+\\if :n > 0
+"""
+_FREEZE = """
+select count(*) filter (where not f.renewed) as busy from counterfoil.renew_deliveries(
+    :orgs::text[], :runs::text[], 'lifecycle', :seqs::bigint[], 'dispatcher-' || :client_id, 30,
+    true) as f \\gset
+"""
+_PROVE = """
+select count(*)
+from unnest(:orgs::text[], :runs::text[], :keys::text[], :events::jsonb[]) as g (org, run, key, e)
+cross join lateral counterfoil.assert_delivery(
+    g.org, g.run, 'dispatcher-' || :client_id, g.key, g.e) as p;
+"""
+_ACKNOWLEDGE = """
+select count(*) filter (where not a.acknowledged) as busy
+from counterfoil.acknowledge_deliveries(
+    :orgs::text[], :runs::text[], 'lifecycle', :seqs::bigint[], 'dispatcher-' || :client_id) as a
+\\gset
+"""
+_AGAIN = "\\if :busy > 0\n{0}\\if :busy > 0\n{0}\\endif\n\\endif\n"
+# A claim that was not full has emptied the lanes: the next one gathers, as HOTPATH's calls of many
+# lanes suppose, instead of taking the processor for a lane or two.
+_GATHER = "\\endif\n\\if :n < {0}\n\\sleep 40 ms\n\\endif\n"
+
+
+def floor(dsn: str, clients: int = 8) -> float:
+    """Bare updates of one row by its key, each a transaction, a second: the server's best."""
     with psycopg.connect(dsn, autocommit=True) as connection:
         connection.execute("drop table if exists public.bench_floor")
         connection.execute(
@@ -34,19 +78,7 @@ def floor(dsn: str, clients: int = 8) -> Result:
         connection.execute(
             "insert into public.bench_floor select i, 0 from generate_series(1, 10000) as i"
         )
-
-    def client(
-        connection: psycopg.Connection, number: int, going: Callable[[], bool], tally: Tally
-    ) -> None:
-        chosen = random.Random(number)
-        while going():
-            connection.execute(
-                "update public.bench_floor set n = n + 1 where id = %s",
-                (chosen.randrange(10000) + 1,),
-            )
-            tally.units += 1
-
-    return run_clients(dsn, [client] * clients, SECONDS)
+    return run_scripts(dsn, SECONDS, (clients, _FLOOR))[0]
 
 
 def make_runs(dsn: str, runs: int, *, started: bool = True) -> None:
@@ -86,114 +118,34 @@ def cycle(
     batch: int = 1,
     freeze: bool = False,
     prove: bool = False,
-) -> Result:
-    """Append, claim and acknowledge side by side; units are facts acknowledged."""
+) -> float:
+    """Append, claim and acknowledge side by side; facts acknowledged a second."""
     empty_tables(dsn)
     make_runs(dsn, RUNS)
-
-    def appender(
-        connection: psycopg.Connection, number: int, going: Callable[[], bool], tally: Tally
-    ) -> None:
-        chosen = random.Random(number)
-        while going():
-            turn = chosen.randrange(RUNS)
-            run = f"run-{turn:08d}"
-            started = time.perf_counter()
-            if batch == 1:
-                connection.execute(
-                    "select recorded from counterfoil.append_fact(%s, %s, %s, 'run.progress', %s)",
-                    (ORG, run, str(uuid.uuid4()), Jsonb({"done": turn})),
-                )
-            else:
-                facts = [
-                    {
-                        "eventId": str(uuid.uuid4()),
-                        "eventType": "run.progress",
-                        "payload": {"done": turn},
-                    }
-                    for _ in range(batch)
-                ]
-                connection.execute(
-                    "select recorded from counterfoil.append_facts(%s, %s, %s)",
-                    (ORG, run, Jsonb(facts)),
-                )
-            tally.timed("append", started)
-
-    def dispatcher(
-        connection: psycopg.Connection, number: int, going: Callable[[], bool], tally: Tally
-    ) -> None:
-        owner = f"dispatcher-{number}"
-        while going():
-            started = time.perf_counter()
-            rows = connection.execute(
-                "select org_id, run_id, seq, event_id, events, idempotency_key "
-                "from counterfoil.claim_deliveries(p_lease_owner => %s, p_max_runs => %s)",
-                (owner, lanes),
-            ).fetchall()
-            tally.timed("claim", started)
-            if not rows:
-                # As a dispatcher does; spinning would take the appenders' processor.
-                time.sleep(0.01)
-                continue
-            prefixes: list[Prefix] = [
-                list(group) for _, group in groupby(rows, key=lambda row: row[:2])
-            ]
-            if freeze:
-                _freeze(connection, owner, prefixes, tally)
-            if prove:
-                for prefix in prefixes:
-                    started = time.perf_counter()
-                    connection.execute(
-                        "select * from counterfoil.assert_delivery(%s, %s, %s, %s, %s)",
-                        (
-                            *prefix[0][:2],
-                            owner,
-                            prefix[0][5],
-                            Jsonb([event for row in prefix for event in row[4]]),
-                        ),
-                    )
-                    tally.timed("prove", started)
-            while prefixes:
-                started = time.perf_counter()
-                taken = connection.execute(
-                    "select acknowledged from counterfoil.acknowledge_deliveries("
-                    "%s, %s, 'lifecycle', %s, %s)",
-                    (
-                        [prefix[0][0] for prefix in prefixes],
-                        [prefix[0][1] for prefix in prefixes],
-                        [prefix[-1][2] for prefix in prefixes],
-                        owner,
-                    ),
-                ).fetchall()
-                tally.timed("acknowledge", started)
-                answers = list(zip(prefixes, taken, strict=True))
-                tally.units += sum(len(prefix) for prefix, (done,) in answers if done)
-                # A lane that an append holds for the moment is passed over: again.
-                prefixes = [prefix for prefix, (done,) in answers if not done]
-
-    clients: list[Client] = [appender] * appenders + [dispatcher] * dispatchers
-    return run_clients(dsn, clients, SECONDS)
+    parts = [_CLAIM % lanes]
+    if freeze:
+        parts += [_FREEZE, _AGAIN.format(_FREEZE)]
+    if prove:
+        parts.append(_PROVE)
+    parts += [_ACKNOWLEDGE, _AGAIN.format(_ACKNOWLEDGE), _GATHER.format(lanes)]
+    append = _APPEND if batch == 1 else _append_facts(batch)
+    run_scripts(dsn, SECONDS, (appenders, append), (dispatchers, "".join(parts)))
+    with psycopg.connect(dsn) as connection:
+        row = connection.execute(
+            "select coalesce(sum(d.last_seq - d.first_seq + 1), 0) from counterfoil.deliveries as d"
+        ).fetchone()
+    return float(row[0] if row else 0) / SECONDS
 
 
-def _freeze(
-    connection: psycopg.Connection, owner: str, prefixes: list[Prefix], tally: Tally
-) -> None:
-    """Freeze the receipts of all prefixes in one call; again those that an append was holding."""
-    waiting = prefixes
-    while waiting:
-        started = time.perf_counter()
-        taken = connection.execute(
-            "select renewed from counterfoil.renew_deliveries("
-            "%s, %s, 'lifecycle', %s, %s, 30, true)",
-            (
-                [prefix[0][0] for prefix in waiting],
-                [prefix[0][1] for prefix in waiting],
-                [prefix[-1][2] for prefix in waiting],
-                owner,
-            ),
-        ).fetchall()
-        tally.timed("freeze", started)
-        waiting = [prefix for prefix, (done,) in zip(waiting, taken, strict=True) if not done]
+def _append_facts(batch: int) -> str:
+    facts = ", ".join(
+        f'{{"eventId": "%1$s-{i}", "eventType": "run.progress", "payload": {{"done": {i}}}}}'
+        for i in range(batch)
+    )
+    return f"""{_NAME_FACTS}
+select count(*) from counterfoil.append_facts(
+    '{ORG}', 'run-' || lpad(:r::text, 8, '0'), format('[{facts}]', :e::text)::jsonb);
+"""
 
 
 def claim_latency(dsn: str, pending: int, *, lanes: int = 1) -> Result:

@@ -28,7 +28,6 @@ set jit = off
 as $function$
 declare
     v_base bigint;
-    v_lane record;
 begin
     select c.last_seq
     into strict v_base
@@ -51,7 +50,10 @@ begin
     set last_seq = v_base + cardinality(p_event_ids), facts = c.facts + cardinality(p_event_ids)
     where c.org_id = p_org_id and c.run_id = p_run_id;
 
-    for v_lane in
+    perform counterfoil.queue_facts(
+        p_org_id, p_run_id, g.lane, g.first_seq, g.last_seq, g.terminal_seq, g.wait_seq, p_now
+    )
+    from (
         select
             n.lane,
             min(n.seq) as first_seq,
@@ -64,11 +66,7 @@ begin
         ) as n
         group by n.lane
         order by n.lane
-    loop
-        perform counterfoil.queue_facts(
-            p_org_id, p_run_id, v_lane.lane, v_lane.first_seq, v_lane.last_seq, v_lane.terminal_seq, v_lane.wait_seq, p_now
-        );
-    end loop;
+    ) as g;
     return v_base;
 end
 $function$;
