@@ -133,8 +133,14 @@ def _safe_path(path: str) -> str:
 
 
 def _kept(headers: Iterable[tuple[str, str]], dropped: frozenset[str]) -> dict[str, str]:
-    """End-to-end headers: without those of one hop, and without what Connection names."""
-    found = {name.lower(): value for name, value in headers}
+    """End-to-end headers: without those of one hop, and without what Connection names.
+
+    What comes more than once becomes one list, as HTTP has it.
+    """
+    found: dict[str, str] = {}
+    for given, value in headers:
+        name = given.lower()
+        found[name] = f"{found[name]}, {value}" if name in found else value
     named = {part.strip().lower() for part in found.get("connection", "").split(",")}
     return {k: v for k, v in found.items() if k not in dropped and k not in named}
 

@@ -124,6 +124,18 @@ async def test_what_must_not_travel_does_not(proxy: Client, scene: Scene, api: R
     assert answer.headers["x-seen"] == "1"
 
 
+async def test_a_header_given_twice_travels_whole_or_not_at_all(
+    proxy: Client, scene: Scene, api: RuntimeApi
+) -> None:
+    await scene.launch(baseUrl=api.url)
+    headers = [("connection", "x-a"), ("connection", "X-B, close"), ("x-a", "1"), ("x-b", "2")]
+    headers += [("x-kept", "1"), ("x-kept", "2"), ("authorization", f"Bearer {proxy.token()}")]
+    async with proxy.session.get(proxy.url + CONTROL + "/x", headers=headers) as answer:
+        assert answer.status == 200
+    sent = api.requests[0][0].headers
+    assert ("x-a" in sent, "x-b" in sent, sent["x-kept"]) == (False, False, "1, 2")
+
+
 async def test_redirects_are_not_followed(proxy: Client, scene: Scene, api: RuntimeApi) -> None:
     await scene.launch(baseUrl=api.url)
     api.answer = Response(status_code=307, headers={"location": api.url + "/sso"})
