@@ -162,6 +162,8 @@ class Settings:
         ):
             if getattr(self, name) < 1:
                 raise SettingsError(f"{name} must be at least 1")
+        if len(dict(self.signing_keys)) < len(self.signing_keys):
+            raise SettingsError("signing_keys: two keys have the same id")
         for key_id, secret in self.signing_keys:
             if not key_id or len(secret.reveal().encode()) < SHORTEST_SIGNING_KEY:
                 raise SettingsError(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Awaitable, Callable
 
 from starlette.requests import Request
@@ -14,6 +15,8 @@ from counterfoil.receiving.bodies import Body, RequestError
 from counterfoil.receiving.failures import json_response
 from counterfoil.settings import Settings
 from counterfoil.tokens import Use
+
+LIFETIME_KNOWN_SECONDS = 60.0
 
 
 class Issuing:
@@ -31,6 +34,7 @@ class Issuing:
         self._body = body
         self._settings = settings
         self._token_seconds = 0
+        self._known_until = 0.0
 
     async def ledger(self, request: Request) -> Response:
         """A token for the ledger, and whether it takes combined prefixes."""
@@ -79,8 +83,9 @@ class Issuing:
         return any("workCounterSegment" in json.loads(row.event)["data"] for row in events)
 
     async def _token_lifetime(self) -> int:
-        """The setting `dispatch_token_seconds`, read once in the life of the process."""
-        if not self._token_seconds:
+        """The setting `dispatch_token_seconds`, read once a minute."""
+        if time.monotonic() >= self._known_until:
             found = {row.name: row.value for row in await self._functions.settings_list()}
             self._token_seconds = int(found["dispatch_token_seconds"])
+            self._known_until = time.monotonic() + LIFETIME_KNOWN_SECONDS
         return self._token_seconds

@@ -42,6 +42,7 @@ def test_the_file_is_found_by_the_environment_or_in_the_folder(tmp_path: Path) -
         ({"COUNTERFOIL_PROJECTOR": "maybe"}, "projector .* true or false"),
         ({"COUNTERFOIL_POOL_TIMEOUT": "soon"}, "pool_timeout .* a number"),
         ({"COUNTERFOIL_SIGNING_KEYS": "justone"}, "signing_keys .*id:secret"),
+        ({"COUNTERFOIL_SIGNING_KEYS": f"k:{LONG},k:{LONG}x"}, "two keys have the same id"),
         ({"COUNTERFOIL_SIGNING_KEYS": "k1:short"}, "at least 32 bytes"),
         ({"COUNTERFOIL_CONCURRENCY": "0"}, "concurrency must be at least 1"),
         ({"COUNTERFOIL_TOKEN_AUTHORITY": "nobody"}, "local_mint or gateway"),

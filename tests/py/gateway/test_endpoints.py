@@ -15,6 +15,7 @@ from yarl import URL
 from counterfoil.database import Database
 from counterfoil.functions import ClaimedFact
 from counterfoil.gateway import create_app
+from counterfoil.receiving import issuing
 from tests.py.driver.scene import ORG, Scene, serving
 from tests.py.gateway.client import BILLING, TOKEN, Client
 
@@ -144,7 +145,10 @@ async def test_a_gateway_that_cannot_batch_does_not_say_so(client: Client, scene
     assert answer.body.keys() == {"executorToken"}
 
 
-async def test_the_lifetime_of_tokens_is_a_setting(client: Client, scene: Scene) -> None:
+async def test_the_lifetime_of_tokens_is_a_setting(
+    client: Client, scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(issuing, "LIFETIME_KNOWN_SECONDS", 0.0)
     await scene.functions.set_setting("dispatch_token_seconds", 17)
     await scene.launch()
     [fact] = await claim(scene)
@@ -153,6 +157,9 @@ async def test_the_lifetime_of_tokens_is_a_setting(client: Client, scene: Scene)
     token = (await client.internal(TOKEN, asked)).body["executorToken"]
     expires_at = scene.signer.check(token, frozenset({"dispatch"})).expires_at
     assert 15 <= expires_at - before <= time.time() - before + 17
+    await scene.functions.set_setting("dispatch_token_seconds", 170)
+    token = (await client.internal(TOKEN, asked)).body["executorToken"]
+    assert scene.signer.check(token, frozenset({"dispatch"})).expires_at - before > 100
     refused = await client.internal(BILLING, asked)
     assert refused.error == (409, "invalid_state")
 
