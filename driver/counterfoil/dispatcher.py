@@ -26,6 +26,7 @@ from counterfoil.delivering.drain import DrainResult, dispatch_through_event
 from counterfoil.delivering.looking import Looking
 from counterfoil.delivering.pump import Pump
 from counterfoil.delivering.search_lane import SearchLane
+from counterfoil.delivering.turns import Turns
 from counterfoil.errors import SettingsError
 from counterfoil.functions import ClaimedFact, Functions
 from counterfoil.settings import Settings
@@ -84,6 +85,7 @@ class Dispatcher:
         )
         self._deliveries: set[asyncio.Task[None]] = set()
         self._place_free = asyncio.Event()
+        self._turns = Turns(self._functions)
         self._looking = Looking(self._functions, poll_seconds=settings.poll_seconds)
         self._pump = self._make_pump(database, "lifecycle", self._work)
         self._pumps = [self._pump]
@@ -162,6 +164,7 @@ class Dispatcher:
         if self._pump.stopping.is_set():
             return False
         owner = f"{self._name}:{uuid.uuid4().hex[:12]}"
+        org_id = await self._turns.next()
         runs: list[HeldRun] = []
         began = time.monotonic()
 
@@ -175,6 +178,7 @@ class Dispatcher:
                     self._options.lease,
                     PREFIX_MAX_FACTS,
                     free,
+                    org_id=org_id,
                     head_priority=self._settings.head_priority,
                     allow_ingress_prefix=self._deliverer.known_to_batch,
                 ),
@@ -186,7 +190,8 @@ class Dispatcher:
                 task = asyncio.create_task(self._carry(held))
                 self._deliveries.add(task)
                 task.add_done_callback(self._finished)
-        return bool(runs)
+        self._turns.claimed(org_id, all_places=len(runs) == free)
+        return bool(runs) or org_id is not None
 
     async def _free_places(self) -> int:
         """Wait for places; a little longer for several, so that one claim serves many runs."""

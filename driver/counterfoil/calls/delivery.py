@@ -261,6 +261,13 @@ class DeliveryFunctions:
         )
         return found[0]
 
+    async def list_pending_orgs(self) -> list[str]:
+        """Orgs with pending facts, each once."""
+        found = await self._executor.rows(
+            _Text, "select o.value from {schema}.list_pending_orgs() as o (value)", {}
+        )
+        return [org.value for org in found]
+
     async def look_for_deliveries(
         self, lanes: Sequence[str], listeners: Sequence[str | None]
     ) -> list[LaneDue]:

@@ -2,7 +2,7 @@
 begin;
 \ir ../setup.psql
 \ir setup.psql
-select plan(47);
+select plan(48);
 
 select ok(counterfoil.next_delivery_due_at('lifecycle') is null, 'nothing is pending');
 select ok(counterfoil.next_delivery_due_at('search') is null, 'in either lane');
@@ -56,6 +56,11 @@ select is(
 select pg_temp.raises($$ select counterfoil.look_for_deliveries('{}', '{}') $$, 'RL001', 'p_lanes');
 select pg_temp.raises($$ select counterfoil.look_for_deliveries(null, null) $$, 'RL001', 'p_lanes');
 select pg_temp.raises($$ select counterfoil.look_for_deliveries('{fast}', null) $$, 'RL001', 'p_lane');
+select pg_temp.quiet_run('t' || i, 'org' || i % 2) from generate_series(1, 4) as i;
+select pg_temp.fact('t' || i, 't' || i, p_org => 'org' || i % 2) from generate_series(1, 4) as i;
+select pg_temp.fact('t1', 'tq', 'runner.logs', '{"searchOnly": true}', p_org => 'org1');
+select results_eq('select * from counterfoil.list_pending_orgs()', array['acme', 'org0', 'org1'], 'each org with something pending, once');
+delete from counterfoil.lanes where org_id ~ '^org';
 select pg_temp.raises($$ select counterfoil.next_delivery_due_at(null) $$, 'RL001', 'p_lane');
 select pg_temp.raises($$ select counterfoil.next_delivery_due_at('fast') $$, 'RL001', 'p_lane');
 select pg_temp.raises($$ select counterfoil.next_delivery_due_at('search', '') $$, 'RL001', 'p_run_id');

@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from counterfoil.delivering.deliveries import DeliveryReport
+from counterfoil.delivering.turns import Turns
 from counterfoil.json_text import JsonText
 from tests.py.driver.scene import ORG, Scene, open_scene
 from tests.servers.pooler import transaction_pooler
@@ -234,6 +235,33 @@ async def test_a_run_without_end_does_not_keep_others_waiting(
     ]
     assert sent.index("short0") == 3
     assert len(sent) == 10
+
+
+async def test_a_large_org_does_not_keep_a_small_one_waiting(scene: Scene) -> None:
+    for n in range(12):
+        await scene.launch(f"run{n}")
+    await scene.launch("small", orgId="small")
+    async with scene.dispatching(concurrency=1):
+        await scene.all_delivered("small")
+        for n in range(12):
+            await scene.all_delivered(f"run{n}")
+    runs = [r.json()["runId"] for r in scene.between.requests if r.path.endswith("/created")]
+    assert runs.index("small") == 3, "every second claim is for one org, each in turn"
+    assert [run for run in runs if run != "small"] == [f"run{n}" for n in range(12)]
+
+
+async def test_one_org_alone_is_asked_for_no_turns(scene: Scene) -> None:
+    turns = Turns(scene.functions)
+    await scene.launch("a")
+    turns.claimed(None, all_places=True)
+    assert [await turns.next() for _ in range(4)] == [None] * 4
+    await scene.launch("b", orgId="b")
+    assert [await turns.next() for _ in range(8)] == [None, "b", None, ORG] * 2
+    turns.claimed("b", all_places=False)
+    assert await turns.next() is None
+    assert await turns.next() == "b", "a claim for one org says nothing of the others"
+    turns.claimed(None, all_places=False)
+    assert [await turns.next() for _ in range(4)] == [None] * 4
 
 
 async def test_a_dispatcher_takes_what_claim_batch_max_lets_it_have(scene: Scene) -> None:

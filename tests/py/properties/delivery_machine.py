@@ -181,6 +181,8 @@ class DeliveryMachine(Model, RuleBasedStateMachine):
         elif hand.sent < len(hand.pieces):
             self.send(owner, hand, fate)
         else:
+            if fate == "late":
+                self.leases_lapse()
             self.acknowledge(owner, hand, limit - 1, capable, fate == "lost")
 
     def widen(self, owner: str, hand: Hand) -> None:
