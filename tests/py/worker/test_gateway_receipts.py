@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from datetime import UTC, datetime
 from typing import Any
 
@@ -47,6 +48,43 @@ async def test_no_receipt_goes_past_the_gateway(bench: Bench) -> None:
         actions = [json.loads(request.body)["action"] for request in between.requests]
     claim, complete = "claim_runtime_step_receipts", "complete_runtime_step_receipts"
     assert actions == [claim, complete, claim, complete]
+
+
+async def test_a_run_goes_from_one_keeper_to_the_other(bench: Bench) -> None:
+    calls: Counter[str] = Counter()
+
+    def compute(name: str) -> str:
+        calls[name] += 1
+        return name
+
+    def relay_of(worker: Worker) -> Worker:
+        @worker.play("relay")
+        def relay(run: Run) -> list[str]:
+            found = [run.step("s", compute, name) for name in "abc"[: run.attempt]]
+            if run.attempt < 3:
+                worker.stop()
+                raise ConnectionError
+            return found
+
+        return worker
+
+    direct = [relay_of(bench.worker(name=name)) for name in ("first", "third")]
+    await bench.launch("relay")
+    async with through_a_gateway(bench) as between:
+        relays = [direct[0], relay_of(bench.worker(name="second")), direct[1]]
+        for number, worker in enumerate(relays):
+            async with bench.working(worker):
+                run = await bench.until(
+                    "run",
+                    lambda run, number=number: (  # type: ignore[misc]
+                        len(run["attempts"]) > number
+                        and run["attempts"][number]["status"] != "running"
+                    ),
+                )
+        assert between.requests
+    assert run["result"] == ["a", "b", "c"]
+    assert [attempt["worker"] for attempt in run["attempts"]] == ["first", "second", "third"]
+    assert calls == {"a": 1, "b": 1, "c": 1}
 
 
 async def test_a_refused_token_is_renewed_once(bench: Bench) -> None:
