@@ -155,7 +155,7 @@ def _launch(run_id: str, play: str) -> dict[str, Any]:
 
 def _played(dsn: str, play: Callable[[Run], float]) -> float:
     """What the play returned, executed by a worker of its own."""
-    worker = Worker(settings=Settings(dsn=dsn, listen=False, poll_seconds=0.1))
+    worker = Worker(settings=Settings(dsn=dsn, poll_seconds=0.1))
     answer: list[float] = []
 
     @worker.play("steps")

@@ -8,14 +8,20 @@ from __future__ import annotations
 
 import re
 import threading
+import uuid
 from collections.abc import Coroutine, Sequence
 from typing import Any, TypeVar
 
 import psycopg
 from psycopg import sql
 from psycopg.adapt import PyFormat, Transformer
-from psycopg.errors import error_from_result
+from psycopg.errors import (
+    DuplicatePreparedStatement,
+    InvalidSqlStatementName,
+    error_from_result,
+)
 from psycopg.pq import ExecStatus, TransactionStatus
+from psycopg.pq.abc import PGresult
 
 from counterfoil.database import Parameters, Row, Statement
 
@@ -34,36 +40,61 @@ class _Line:
     def __init__(self, connection: psycopg.Connection) -> None:
         self.connection = connection
         self._adapted = Transformer(connection)
+        self._prepared: dict[bytes, bytes] = {}
 
     @property
     def is_usable(self) -> bool:
         return self.connection.pgconn.transaction_status == TransactionStatus.IDLE
 
-    def execute(self, query: bytes, values: Sequence[object], row: type[Row]) -> list[Row]:
+    def execute(
+        self, query: bytes, values: Sequence[object], row: type[Row], *, prepare: bool
+    ) -> list[Row]:
         # libpq waits by itself here: a cursor's own waiting costs as much as a short statement.
         adapted, pgconn = self._adapted, self.connection.pgconn
-        given = adapted.dump_sequence(values, [PyFormat.AUTO] * len(values))
-        result = pgconn.exec_params(query, given, adapted.types, adapted.formats)
+        given = adapted.dump_sequence(values, [PyFormat.TEXT] * len(values))
+        if prepare:
+            result = pgconn.exec_prepared(self._name_of(query), given)  # type: ignore[arg-type]  # None goes
+        else:
+            result = pgconn.exec_params(query, given)
         if result.status != ExecStatus.TUPLES_OK:
-            error = error_from_result(result)
-            raise psycopg.OperationalError(str(error)) if self.connection.broken else error
+            raise self._error(result)
         adapted.set_pgresult(result)
         columns = [(result.fname(index) or b"").decode() for index in range(result.nfields)]
         return adapted.load_rows(
             0, result.ntuples, lambda found: row(**dict(zip(columns, found, strict=True)))
         )
 
+    def _name_of(self, query: bytes) -> bytes:
+        name = self._prepared.get(query)
+        if name is None:
+            # Nobody else's, should a pooler hand the session to others after all.
+            name = f"counterfoil_{uuid.uuid4().hex}".encode()
+            result = self.connection.pgconn.prepare(name, query)
+            if result.status != ExecStatus.COMMAND_OK:
+                raise self._error(result)
+            self._prepared[query] = name
+        return name
+
+    def _error(self, result: PGresult) -> psycopg.Error:
+        error = error_from_result(result)
+        return psycopg.OperationalError(str(error)) if self.connection.broken else error
+
 
 class BlockingConnections:
     """Up to ``most`` connections, opened when first needed; safe from any thread.
 
     It is an `Executor` whose ``rows`` never waits for a loop: ``now(Functions(it).some_call(…))``.
+    ``prepare`` has statements prepared: not for sessions behind a transaction pooler. Where one is
+    there all the same, one call fails, and no further statement is prepared.
     """
 
-    def __init__(self, dsn: str, *, schema: str, most: int, application_name: str) -> None:
+    def __init__(
+        self, dsn: str, *, schema: str, most: int, application_name: str, prepare: bool = False
+    ) -> None:
         self._dsn = dsn
         self._schema = sql.Identifier(schema)
         self._application_name = application_name
+        self._prepare = prepare
         self._statements: dict[str, tuple[bytes, list[str]]] = {}
         self._lock = threading.Lock()
         self._unopened = most
@@ -84,7 +115,11 @@ class BlockingConnections:
         query, names = self._numbered(statement)
         line = self._take()
         try:
-            return line.execute(query, [parameters[name] for name in names], row)
+            values = [parameters[name] for name in names]
+            return line.execute(query, values, row, prepare=self._prepare)
+        except (InvalidSqlStatementName, DuplicatePreparedStatement):
+            self._prepare = False
+            raise
         finally:
             self._give_back(line)
 

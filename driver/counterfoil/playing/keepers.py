@@ -50,6 +50,7 @@ async def keeper(
         schema=settings.schema,
         most=connections_for_steps(settings),
         application_name=application_name,
+        prepare=settings.listen,  # off behind a transaction pooler, as LISTEN is
     )
     blocking = Functions(connections)
     try:

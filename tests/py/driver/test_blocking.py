@@ -15,9 +15,11 @@ from counterfoil.blocking import AllBusyError, BlockingConnections, now
 SELECT = "select %(a)s::text as a, %(b)s::integer as b, %(a)s::text[] as c, %(d)s::jsonb as d"
 
 
-@pytest.fixture
-def connections(installed: str) -> Iterator[BlockingConnections]:
-    found = BlockingConnections(installed, schema="counterfoil", most=1, application_name="test")
+@pytest.fixture(params=[False, True], ids=["plain", "prepared"])
+def connections(installed: str, request: pytest.FixtureRequest) -> Iterator[BlockingConnections]:
+    found = BlockingConnections(
+        installed, schema="counterfoil", most=1, application_name="test", prepare=request.param
+    )
     yield found
     found.close()
 
@@ -30,6 +32,7 @@ def test_rows_come_typed(connections: BlockingConnections) -> None:
     assert rows(connections, SELECT, a="{x}", b=2, d='{"n": 1.5}') == [
         {"a": "{x}", "b": 2, "c": ["x"], "d": {"n": 1.5}}
     ]
+    assert rows(connections, "select %(a)s::text as a", a=None) == [{"a": None}]
     assert rows(connections, "select {schema}.schema_version() > %(a)s as ok", a=0) == [
         {"ok": True}
     ]
@@ -70,6 +73,26 @@ def test_none_are_left_open(connections: BlockingConnections) -> None:
     assert held.connection.closed
     with pytest.raises(AllBusyError):
         rows(connections, "select 1 as n")
+
+
+def test_nothing_is_prepared_where_sessions_are_not_ones_own(installed: str) -> None:
+    """As behind a transaction pooler that knows nothing of prepared statements."""
+    connections = BlockingConnections(
+        installed, schema="counterfoil", most=1, application_name="test", prepare=True
+    )
+    query = "select %(n)s::integer as n"
+    try:
+        assert rows(connections, query, n=1) == [{"n": 1}]
+        prepared = "select count(*)::integer as n from pg_prepared_statements"
+        assert rows(connections, prepared) == [{"n": 2}]
+        with connections._free[0].connection.cursor() as another:
+            another.execute("deallocate all")
+        with pytest.raises(psycopg.errors.InvalidSqlStatementName):
+            rows(connections, query, n=2)
+        assert rows(connections, query, n=3) == [{"n": 3}]
+        assert rows(connections, prepared) == [{"n": 0}]
+    finally:
+        connections.close()
 
 
 def test_a_call_that_waits_is_refused() -> None:
