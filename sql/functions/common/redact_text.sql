@@ -69,7 +69,7 @@ begin
     );
     v_text := regexp_replace(
         v_text,
-        '((?:pass(?:word|wd|phrase|code)|pwd(?!\s*[:=]\s*/)|secret|token|credentials?|signature'
+        '((?:pass(?:word|wd|phrase|code)|pwd|secret|token|credentials?|signature'
         '|(?:api|access|private|account|signing|encryption|shared|session|master|auth)[_ -]?key)'
         '(?:[_-]?(?:id|value|hash))?(?:\\?["''])?\s*(?:=>|[:=])\s*)(?!\[redacted\])'
         '(?:\\?"(?:[^"\\]|\\[^"])*\\?"|''[^'']*''|[^\s,;&"''<>()\[\]{}]+)',

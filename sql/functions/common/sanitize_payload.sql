@@ -22,7 +22,7 @@ declare
     v_containers integer;
     v_clean jsonb;
     -- The object is one header, variable or field of a form, and its name is a secret's.
-    v_named boolean := p_document ? 'value'
+    v_named boolean := p_document ? 'value' and p_document ?| array['name', 'key', 'header']
         and counterfoil.is_secret_name(coalesce(p_document ->> 'name', p_document ->> 'key', p_document ->> 'header', ''));
 begin
     if v_kind = 'string' then
