@@ -25,7 +25,7 @@ _NAME_FACTS = f"""
 \\set r random(0, {RUNS - 1})
 \\set e random(1, 9000000000000000)
 """
-_APPEND = f"""{_NAME_FACTS}
+APPEND = f"""{_NAME_FACTS}
 select recorded from counterfoil.append_fact(
     '{ORG}', 'run-' || lpad(:r::text, 8, '0'), :e::text, 'run.progress', '{{"done": 1}}');
 """
@@ -128,7 +128,7 @@ def cycle(
     if prove:
         parts.append(_PROVE)
     parts += [_ACKNOWLEDGE, _AGAIN.format(_ACKNOWLEDGE), _GATHER.format(lanes)]
-    append = _APPEND if batch == 1 else _append_facts(batch)
+    append = APPEND if batch == 1 else _append_facts(batch)
     run_scripts(dsn, SECONDS, (appenders, append), (dispatchers, "".join(parts)))
     with psycopg.connect(dsn) as connection:
         row = connection.execute(

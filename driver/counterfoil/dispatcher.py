@@ -24,6 +24,7 @@ from counterfoil.delivering.deliveries import (
 from counterfoil.delivering.delivery import Deliverer, to_its_end
 from counterfoil.delivering.drain import DrainResult, dispatch_through_event
 from counterfoil.delivering.looking import Looking
+from counterfoil.delivering.marks import Marks
 from counterfoil.delivering.pump import Pump
 from counterfoil.delivering.search_lane import SearchLane
 from counterfoil.delivering.turns import Turns
@@ -85,6 +86,7 @@ class Dispatcher:
         )
         self._deliveries: set[asyncio.Task[None]] = set()
         self._place_free = asyncio.Event()
+        self._marks = Marks()
         self._turns = Turns(self._functions)
         self._looking = Looking(self._functions, poll_seconds=settings.poll_seconds)
         self._pump = self._make_pump(database, "lifecycle", self._work)
@@ -169,6 +171,8 @@ class Dispatcher:
         began = time.monotonic()
 
         def keep(facts: list[ClaimedFact]) -> None:
+            if org_id is None:
+                self._marks.learn(facts[0].marks if facts else None)
             runs.extend(held_runs(facts, owner, began))
 
         try:
@@ -181,6 +185,7 @@ class Dispatcher:
                     org_id=org_id,
                     head_priority=self._settings.head_priority,
                     allow_ingress_prefix=self._deliverer.known_to_batch,
+                    marks=self._marks.start() if org_id is None else self._marks.times,
                 ),
                 keep,
             )

@@ -22,6 +22,7 @@ _COLUMNS: LiteralString = (
     " from {schema}."
 )
 _FACTS_OF: LiteralString = "select " + _COLUMNS
+_MARKED_FACTS_OF: LiteralString = "select c.marks, " + _COLUMNS
 _ANSWERS_OF: LiteralString = "select c.kind, " + _COLUMNS
 
 
@@ -31,7 +32,8 @@ class ClaimedFact:
 
     ``events`` is the JSON text of the array of its ``event_count`` ledger events, None while the
     fact is deferred. ``idempotency_key`` is the whole prefix's. ``dispatch_authority`` comes with
-    the first fact of each run; it carries credentials, so it is never shown.
+    the first fact of each run; it carries credentials, so it is never shown. ``marks`` are the due
+    times, by priority, that a claim of whatever run has come to.
     """
 
     org_id: str
@@ -48,6 +50,7 @@ class ClaimedFact:
     frozen: bool
     idempotency_key: str
     dispatch_authority: dict[str, JsonValue] | None
+    marks: list[datetime | None] | None = None
 
     def __repr__(self) -> str:
         return f"ClaimedFact({self.org_id!r}, {self.run_id!r}, {self.seq}, {self.event_id!r})"
@@ -81,7 +84,7 @@ class _AcknowledgeRow:
     dispatch_authority: dict[str, JsonValue] | None
 
     def fact(self) -> ClaimedFact:
-        values = {name: getattr(self, name) for name in ClaimedFact.__slots__}
+        values = {name: getattr(self, name) for name in ClaimedFact.__slots__ if name != "marks"}
         return ClaimedFact(**values)
 
 
@@ -101,16 +104,21 @@ class ClaimFunctions:
         lane: str = "lifecycle",
         head_priority: str = "admission_first",
         allow_ingress_prefix: bool = False,
+        marks: Sequence[datetime | None] | None = None,
     ) -> list[ClaimedFact]:
-        """Claim the prefixes of up to ``max_runs`` runs, ``limit`` facts each, in order."""
+        """Claim the prefixes of up to ``max_runs`` runs, ``limit`` facts each, in order.
+
+        ``marks``: the due times, by priority, from which lanes are looked at; None looks at all.
+        """
         return await self._executor.rows(
             ClaimedFact,
-            _FACTS_OF + "claim_deliveries(p_lease_owner => %(p_lease_owner)s::text,"
+            _MARKED_FACTS_OF + "claim_deliveries(p_lease_owner => %(p_lease_owner)s::text,"
             " p_lease_seconds => %(p_lease_seconds)s::integer, p_limit => %(p_limit)s::integer,"
             " p_max_runs => %(p_max_runs)s::integer, p_org_id => %(p_org_id)s::text,"
             " p_run_id => %(p_run_id)s::text, p_lane => %(p_lane)s::text,"
             " p_head_priority => %(p_head_priority)s::text,"
-            " p_allow_ingress_prefix => %(p_allow_ingress_prefix)s::boolean) as c",
+            " p_allow_ingress_prefix => %(p_allow_ingress_prefix)s::boolean,"
+            " p_marks => %(p_marks)s::timestamptz[]) as c",
             {
                 "p_lease_owner": lease_owner,
                 "p_lease_seconds": lease_seconds,
@@ -121,6 +129,7 @@ class ClaimFunctions:
                 "p_lane": lane,
                 "p_head_priority": head_priority,
                 "p_allow_ingress_prefix": allow_ingress_prefix,
+                "p_marks": None if marks is None else list(marks),
             },
         )
 

@@ -25,6 +25,7 @@ from counterfoil.delivering.deliveries import (
     tell,
 )
 from counterfoil.delivering.delivery import to_its_end
+from counterfoil.delivering.marks import Marks
 from counterfoil.errors import (
     LeaseLostError,
     PoolExhaustedError,
@@ -45,6 +46,7 @@ class SearchLane:
         self._functions = functions
         self._name = name
         self._observer = observer
+        self._marks = Marks()
 
     async def work(self) -> bool:
         """Do one claim's worth; False when there was none."""
@@ -52,6 +54,7 @@ class SearchLane:
         runs: list[HeldRun] = []
 
         def keep(facts: list[ClaimedFact]) -> None:
+            self._marks.learn(facts[0].marks if facts else None)
             runs.extend(held_runs(facts, owner))
 
         try:
@@ -63,6 +66,7 @@ class SearchLane:
                     RUNS_PER_CLAIM,
                     lane="search",
                     head_priority="oldest_ready",
+                    marks=self._marks.start(),
                 ),
                 keep,
             )

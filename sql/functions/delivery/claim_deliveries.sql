@@ -4,7 +4,9 @@
 --           prefix_max_facts), in causal order, each fact with its ledger events (null while it is deferred); the first
 --           of each run carries the dispatch authority, each the idempotency key of its prefix. A frozen receipt is taken
 --           whole and alone, whatever p_limit says. Lanes that are blocked, not due or under a live lease are passed
---           over. The cost does not grow with what waits. A claim whose reply was lost is an expired lease, no more.
+--           over. The cost does not grow with what waits, nor, with p_marks, with what was delivered under a snapshot that
+--           keeps it from being cleaned away. Marks are a hint: without them all is looked at. A claim whose reply was
+--           lost is an expired lease, no more.
 -- Locks:    the lanes claimed, for no key update; never waits, but for the lane of p_run_id.
 -- Raises:   RL001 malformed arguments.
 -- Since:    1
@@ -18,7 +20,8 @@ create or replace function counterfoil.claim_deliveries(
     p_run_id text default null,
     p_lane text default 'lifecycle',
     p_head_priority text default 'admission_first',
-    p_allow_ingress_prefix boolean default false
+    p_allow_ingress_prefix boolean default false,
+    p_marks timestamptz[] default null
 )
 returns table (
     org_id text,
@@ -35,7 +38,8 @@ returns table (
     lease_expires_at timestamptz,
     frozen boolean,
     idempotency_key text,
-    dispatch_authority jsonb
+    dispatch_authority jsonb,
+    marks timestamptz[]
 )
 language plpgsql
 volatile
@@ -51,6 +55,7 @@ declare
     v_org_id text := p_org_id;
     v_org_ids text[];
     v_run_ids text[];
+    v_marks timestamptz[];
 begin
     perform counterfoil.check_id(p_lease_owner, 'p_lease_owner');
     perform counterfoil.check_limit(p_limit, 1, 2147483647, 'p_limit');
@@ -81,13 +86,13 @@ begin
         v_now := clock_timestamp();
     elsif p_org_id is not null then
         perform counterfoil.check_id(p_org_id, 'p_org_id');
-        select k.org_ids, k.run_ids, k.picked_at
-        into v_org_ids, v_run_ids, v_now
-        from counterfoil.pick_lanes_of_org(p_org_id, p_lane, p_head_priority, v_max_runs) as k;
+        select k.org_ids, k.run_ids, k.marks, k.picked_at
+        into v_org_ids, v_run_ids, v_marks, v_now
+        from counterfoil.pick_lanes_of_org(p_org_id, p_lane, p_head_priority, v_max_runs, p_marks) as k;
     else
-        select k.org_ids, k.run_ids, k.picked_at
-        into v_org_ids, v_run_ids, v_now
-        from counterfoil.pick_lanes(p_lane, p_head_priority, v_max_runs) as k;
+        select k.org_ids, k.run_ids, k.marks, k.picked_at
+        into v_org_ids, v_run_ids, v_marks, v_now
+        from counterfoil.pick_lanes(p_lane, p_head_priority, v_max_runs, p_marks) as k;
     end if;
 
     if v_org_ids is null then
@@ -95,7 +100,7 @@ begin
     end if;
 
     return query
-    select t.*
+    select t.*, v_marks
     from counterfoil.take_prefixes(
         v_org_ids, v_run_ids, p_lane, p_lease_owner, v_now + counterfoil.clamp_lease(p_lease_seconds),
         v_limit, coalesce(p_allow_ingress_prefix, false), v_now
@@ -103,7 +108,7 @@ begin
 end
 $function$;
 
-comment on function counterfoil.claim_deliveries(text, integer, integer, integer, text, text, text, text, boolean) is
-'Leases the prefixes of up to p_max_runs lanes to p_lease_owner and answers their facts in order, each with its ledger events. p_limit bounds the facts of one prefix; p_org_id and p_run_id narrow the claim; p_head_priority is admission_first or oldest_ready; p_allow_ingress_prefix lets ingress facts of an urgent run combine, for a receiver that said it can take them.';
+comment on function counterfoil.claim_deliveries(text, integer, integer, integer, text, text, text, text, boolean, timestamptz[]) is
+'Leases the prefixes of up to p_max_runs lanes to p_lease_owner and answers their facts in order, each with its ledger events. p_limit bounds the facts of one prefix; p_org_id and p_run_id narrow the claim; p_head_priority is admission_first or oldest_ready; p_allow_ingress_prefix lets ingress facts of an urgent run combine, for a receiver that said it can take them. p_marks spares the claim what earlier ones have passed: the times, one for each priority (0 to 3), from which lanes are looked at; marks are those of this claim. Now and then a claim must look without them.';
 
-revoke all on function counterfoil.claim_deliveries(text, integer, integer, integer, text, text, text, text, boolean) from public;
+revoke all on function counterfoil.claim_deliveries(text, integer, integer, integer, text, text, text, text, boolean, timestamptz[]) from public;

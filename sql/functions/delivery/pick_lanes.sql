@@ -4,6 +4,7 @@
 --           admission_first: by priority, then due time; oldest_ready: by due time alone. Rows that others hold are
 --           passed over. It reads ranges of one index from the front and stops when it has enough, so its cost does
 --           not grow with what waits.
+--           Of each priority only lanes due from its mark on; answers the marks that it came to, null where none was taken.
 -- Locks:    the lanes it answers, for no key update, without ever waiting.
 -- Raises:   nothing.
 -- Since:    1
@@ -12,8 +13,10 @@ create or replace function counterfoil.pick_lanes(
     p_lane text,
     p_head_priority text,
     p_limit integer,
+    p_marks timestamptz[],
     out org_ids text[],
     out run_ids text[],
+    out marks timestamptz[],
     out picked_at timestamptz
 )
 returns record
@@ -37,16 +40,22 @@ begin
     -- The lane is spelled out, so that its own partial index fits.
     if p_lane = 'search' then
         -- Starts, terminals and waits never are in the search lane: everything there has priority 3.
-        select array_agg(c.org_id), array_agg(c.run_id)
-        into org_ids, run_ids
+        select
+            array_agg(c.org_id), array_agg(c.run_id),
+            array[
+                max(c.due_at) filter (where c.priority = 0), max(c.due_at) filter (where c.priority = 1),
+                max(c.due_at) filter (where c.priority = 2), max(c.due_at) filter (where c.priority = 3)
+            ]
+        into org_ids, run_ids, marks
         from (
-            select k.org_id, k.run_id
+            select k.org_id, k.run_id, k.priority, k.due_at
             from (values (3)) as g (priority)
             cross join lateral (
-                select l.org_id, l.run_id
+                select l.org_id, l.run_id, l.priority, l.due_at
                 from counterfoil.lanes as l
                 where
-                    l.lane = 'search' and l.blocked_at is null and l.priority = g.priority and l.due_at <= picked_at
+                    l.lane = 'search' and l.blocked_at is null and l.priority = g.priority
+                    and l.due_at between coalesce(p_marks[g.priority + 1], '-infinity') and picked_at
                     and (l.lease_expires_at is null or l.lease_expires_at <= picked_at)
                 order by l.due_at
                 limit p_limit
@@ -55,16 +64,22 @@ begin
             limit p_limit
         ) as c;
     elsif p_head_priority = 'admission_first' then
-        select array_agg(c.org_id), array_agg(c.run_id)
-        into org_ids, run_ids
+        select
+            array_agg(c.org_id), array_agg(c.run_id),
+            array[
+                max(c.due_at) filter (where c.priority = 0), max(c.due_at) filter (where c.priority = 1),
+                max(c.due_at) filter (where c.priority = 2), max(c.due_at) filter (where c.priority = 3)
+            ]
+        into org_ids, run_ids, marks
         from (
-            select k.org_id, k.run_id
+            select k.org_id, k.run_id, k.priority, k.due_at
             from (values (0), (1), (2), (3)) as g (priority)
             cross join lateral (
-                select l.org_id, l.run_id
+                select l.org_id, l.run_id, l.priority, l.due_at
                 from counterfoil.lanes as l
                 where
-                    l.lane = 'lifecycle' and l.blocked_at is null and l.priority = g.priority and l.due_at <= picked_at
+                    l.lane = 'lifecycle' and l.blocked_at is null and l.priority = g.priority
+                    and l.due_at between coalesce(p_marks[g.priority + 1], '-infinity') and picked_at
                     and (l.lease_expires_at is null or l.lease_expires_at <= picked_at)
                 order by l.due_at
                 limit p_limit
@@ -74,10 +89,15 @@ begin
         ) as c;
     else
         -- Locks would cost the branches their order, so a row is locked only once the merge has come to it.
-        select array_agg(c.org_id), array_agg(c.run_id)
-        into org_ids, run_ids
+        select
+            array_agg(c.org_id), array_agg(c.run_id),
+            array[
+                max(c.due_at) filter (where c.priority = 0), max(c.due_at) filter (where c.priority = 1),
+                max(c.due_at) filter (where c.priority = 2), max(c.due_at) filter (where c.priority = 3)
+            ]
+        into org_ids, run_ids, marks
         from (
-            select k.org_id, k.run_id
+            select k.org_id, k.run_id, k.priority, k.due_at
             from (
                 select b.row_id
                 from (
@@ -85,7 +105,8 @@ begin
                         select l.ctid as row_id, l.due_at
                         from counterfoil.lanes as l
                         where
-                            l.lane = 'lifecycle' and l.blocked_at is null and l.priority = 0 and l.due_at <= picked_at
+                            l.lane = 'lifecycle' and l.blocked_at is null and l.priority = 0
+                            and l.due_at between coalesce(p_marks[1], '-infinity') and picked_at
                             and (l.lease_expires_at is null or l.lease_expires_at <= picked_at)
                         order by l.due_at
                     )
@@ -94,7 +115,8 @@ begin
                         select l.ctid as row_id, l.due_at
                         from counterfoil.lanes as l
                         where
-                            l.lane = 'lifecycle' and l.blocked_at is null and l.priority = 1 and l.due_at <= picked_at
+                            l.lane = 'lifecycle' and l.blocked_at is null and l.priority = 1
+                            and l.due_at between coalesce(p_marks[2], '-infinity') and picked_at
                             and (l.lease_expires_at is null or l.lease_expires_at <= picked_at)
                         order by l.due_at
                     )
@@ -103,7 +125,8 @@ begin
                         select l.ctid as row_id, l.due_at
                         from counterfoil.lanes as l
                         where
-                            l.lane = 'lifecycle' and l.blocked_at is null and l.priority = 2 and l.due_at <= picked_at
+                            l.lane = 'lifecycle' and l.blocked_at is null and l.priority = 2
+                            and l.due_at between coalesce(p_marks[3], '-infinity') and picked_at
                             and (l.lease_expires_at is null or l.lease_expires_at <= picked_at)
                         order by l.due_at
                     )
@@ -112,7 +135,8 @@ begin
                         select l.ctid as row_id, l.due_at
                         from counterfoil.lanes as l
                         where
-                            l.lane = 'lifecycle' and l.blocked_at is null and l.priority = 3 and l.due_at <= picked_at
+                            l.lane = 'lifecycle' and l.blocked_at is null and l.priority = 3
+                            and l.due_at between coalesce(p_marks[4], '-infinity') and picked_at
                             and (l.lease_expires_at is null or l.lease_expires_at <= picked_at)
                         order by l.due_at
                     )
@@ -120,7 +144,7 @@ begin
                 order by b.due_at
             ) as q
             cross join lateral (
-                select l.org_id, l.run_id
+                select l.org_id, l.run_id, l.priority, l.due_at
                 from counterfoil.lanes as l
                 where
                     l.ctid = q.row_id and l.lane = 'lifecycle' and l.blocked_at is null and l.due_at <= picked_at
@@ -133,7 +157,7 @@ begin
 end
 $function$;
 
-comment on function counterfoil.pick_lanes(text, text, integer) is
+comment on function counterfoil.pick_lanes(text, text, integer, timestamptz[]) is
 'Finds and locks up to p_limit ready lanes of any org, skipping what others hold, in the order of p_head_priority (admission_first or oldest_ready). Private.';
 
-revoke all on function counterfoil.pick_lanes(text, text, integer) from public;
+revoke all on function counterfoil.pick_lanes(text, text, integer, timestamptz[]) from public;

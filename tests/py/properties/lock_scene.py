@@ -116,9 +116,8 @@ CALLS: dict[str, str] = {
     "cancel_run(text, text, text)": f"{HEAD}, null",
     "cancel_run(text, text, text, boolean)": f"{HEAD}, null, true",
     "claim_attempts(text, integer, integer, text[], text)": "'w', 10, 300, null, 'default'",
-    "claim_deliveries(text, integer, integer, integer, text, text, text, text, boolean)": (
-        f"'n', 30, 64, 1, {HEAD}, 'lifecycle', 'oldest_ready', true"
-    ),
+    "claim_deliveries(text, integer, integer, integer, text, text, text, text, boolean,"
+    " timestamp with time zone[])": (f"'n', 30, 64, 1, {HEAD}, 'lifecycle', 'oldest_ready', true"),
     "claim_receipts(text, text, integer, text[], text[], jsonb)": (
         f"{HEAD}, 1, array['b', 'a', 'new'], array['x', 'y', 'z'], {_json(AWARE)}"
     ),
