@@ -1,11 +1,11 @@
 -- claim_attempts: gives a worker runs to execute.
 --
 -- Promises: up to p_limit attempts under a lease, each run once, to nobody else. Orgs take turns, one run an org and turn,
---           beginning after the org that this worker was served last; within an org by priority, then age. Orgs that have no
---           room under max_active are passed over, about a hundred a claim. The first claim of a run writes run.started; a
---           claim after a public wait continues the same attempt, writes run.resumed and says in `resumed` what ended the
---           wait. The cost is that of what is claimed and of the number of plays, never of what waits: orgs are found by
---           jumps along the index of ready runs.
+--           beginning after the org that this worker, or before its first claim the latest of the others, was served last;
+--           within an org by priority, then age. Orgs that have no room under max_active are passed over, about a hundred a
+--           claim. The first claim of a run writes run.started; a claim after a public wait continues the same attempt,
+--           writes run.resumed and says in `resumed` what ended the wait. The cost is that of what is claimed and of the
+--           number of plays, never of what waits: orgs are found by jumps along the index of ready runs.
 -- Locks:    rows of admission_counters where limits apply, queue rows, runs, all skipping what is locked; then attempts
 --           and lanes of the runs it holds. It waits for no other claim.
 -- Raises:   RL001.
@@ -82,7 +82,18 @@ begin
     perform counterfoil.wake_sleepers(v_lane, v_plays, greatest(p_limit, 100));
 
     select w.claim_cursor, w.last_seen_at into v_seen from counterfoil.workers as w where w.worker = p_worker;
-    v_start := coalesce(v_seen.claim_cursor, '');
+    v_start := v_seen.claim_cursor;
+    if v_start is null then
+        -- A new worker goes on where the last one was: many that claim but once must not all begin with the same org.
+        select coalesce(max(f.claim_cursor), '') into v_start
+        from (
+            select w.claim_cursor
+            from counterfoil.workers as w
+            where w.claim_cursor is not null
+            order by w.last_seen_at desc
+            limit 1
+        ) as f;
+    end if;
     v_cursor := v_start;
     v_orgs := counterfoil.next_ready_orgs(v_lane, v_plays, v_start, p_limit);
     v_found := cardinality(v_orgs);

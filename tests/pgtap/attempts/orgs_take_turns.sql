@@ -2,7 +2,7 @@
 begin;
 \ir ../setup.psql
 \ir setup.psql
-select plan(32);
+select plan(36);
 
 create function pg_temp.bulk(p_org text, p_count integer, p_more jsonb default '{}')
 returns bigint language sql volatile parallel unsafe as $function$
@@ -23,6 +23,7 @@ select is(pg_temp.claim(1, array['audit', 'other']), array['urgent'], 'the most 
 select is(pg_temp.claim(5, array['audit', 'other']), array['old', 'new', 'late'], 'then by age, then the least urgent');
 
 -- One run an org and turn, round the ring.
+delete from counterfoil.workers;
 select is(pg_temp.bulk('big', 300), 300::bigint, 'an org with many runs');
 select is(pg_temp.bulk('a', 3) + pg_temp.bulk('z', 3), 6::bigint, 'and two with a few');
 select is(pg_temp.claim(3, null, 'default', 'ring'), array['a-1', 'big-1', 'z-1'], 'each org has its turn');
@@ -42,6 +43,15 @@ select ok(
 )
 from pg_temp.claims as c
 where c.turn > (select max(b.turn) - 130 from pg_temp.claims as b);
+
+-- Workers that claim once and are gone take the turns of one ring, too.
+delete from counterfoil.run_queue;
+select is(pg_temp.bulk('t' || i, 9), 9::bigint, 'three orgs, the ' || i || 'th') from generate_series(1, 2) as i;
+select is(pg_temp.bulk('t3', 9), 9::bigint, 'the third');
+select is(
+    (select array_agg(c.runs[1] order by i) from generate_series(1, 6) as i cross join lateral (select pg_temp.claim(1, null, 'default', 'once-' || i) as runs) as c),
+    array['t1-1', 't2-1', 't3-1', 't1-2', 't2-2', 't3-2'], 'each worker goes on where the last one was'
+);
 
 -- Orgs without room under max_active keep nobody from the turn, however many they are.
 delete from counterfoil.run_queue;
