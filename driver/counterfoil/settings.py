@@ -71,7 +71,8 @@ class Settings:
     pool_timeout: float = 5.0
     """How long a call waits for a free connection."""
     listen: bool = True
-    """Sleep on LISTEN. Switch off behind a transaction pooler; polling goes on either way."""
+    """Sleep on LISTEN, and prepare the statements of steps. Switch off behind a transaction pooler;
+    polling goes on either way."""
     poll_seconds: float = 5.0
     """Longest sleep between two polls."""
 

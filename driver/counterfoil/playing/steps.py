@@ -18,7 +18,7 @@ from typing import Any
 import psycopg
 
 from counterfoil.blocking import AllBusyError
-from counterfoil.errors import LeaseLostError
+from counterfoil.errors import LeaseLostError, PayloadTooLargeError
 from counterfoil.functions import Receipt
 from counterfoil.json_text import clean_log_line
 from counterfoil.playing.interruptions import PermanentError, StepFailedError
@@ -265,8 +265,17 @@ class Steps:
             "leaseSeconds": self._session.lease_seconds,
             "reclaimOwnRun" if shared else "reclaimRunning": True,
         }
-        keys = [step.key for step in steps]
-        return await self._receipts.claim(keys, lease_ids, options)
+        try:
+            return await self._receipts.claim([step.key for step in steps], lease_ids, options)
+        except PayloadTooLargeError:
+            # More than the setting `receipt_batch_max` allows in one call.
+            half = len(steps) // 2
+            if half == 0:
+                raise
+            return [
+                *await self._claim(steps[:half], lease_ids[:half], shared=shared),
+                *await self._claim(steps[half:], lease_ids[half:], shared=shared),
+            ]
 
     def _hold(self, claim: Claim) -> None:
         held = _Held(claim.step, claim.lease_id, claimed=not claim.unclaimed)

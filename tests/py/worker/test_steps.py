@@ -261,6 +261,19 @@ async def test_a_map_is_one_step_an_item_in_order(bench: Bench) -> None:
     assert most == 4
 
 
+async def test_a_map_may_be_larger_than_a_call(bench: Bench) -> None:
+    worker = bench.worker()
+    await bench.rows("select counterfoil.set_setting('receipt_batch_max', '2')")
+
+    @worker.play("map")
+    def mapped(run: Run) -> Any:
+        return run.map("work", lambda n: n, range(5))
+
+    await bench.launch("map")
+    async with bench.working(worker):
+        assert (await bench.ended())["result"] == [0, 1, 2, 3, 4]
+
+
 async def test_a_map_that_fails_stops_and_keeps_what_was_done(bench: Bench) -> None:
     worker = bench.worker()
     calls: Counter[int] = Counter()
