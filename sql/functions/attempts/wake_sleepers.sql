@@ -1,7 +1,8 @@
 -- wake_sleepers: lets runs whose time has come into the queue.
 --
--- Promises: of each play, up to p_limit sleeping runs that are due become ready; one that needs a slot of its concurrency
---           key gets in line for it. What others hold is left for the next time.
+-- Promises: of each play, up to p_limit sleeping runs that have been due the longest and as many that fell due last become
+--           ready, so that many that fall due at once do not hide those that fall due after them; one that needs a slot of
+--           its concurrency key gets in line for it. What others hold is left for the next time.
 -- Locks:    queue rows, then rows of concurrency_keys, all of them skipping what is locked: it waits for nobody.
 -- Raises:   nothing.
 -- Since:    1
@@ -40,15 +41,31 @@ begin
     into v_awake, v_slotless, v_org_ids, v_keys
     from unnest(p_plays) as p (play_name)
     cross join lateral (
-        select q.ctid as row_at, q.slotless, q.org_id, q.concurrency_key
-        from counterfoil.run_queue as q
-        where q.release_lane = p_release_lane
-            and q.play_name = p.play_name
-            and q.state = 'sleeping'
-            and q.ready_at <= v_now
-        order by q.ready_at
-        limit p_limit
-        for no key update skip locked
+        select f.row_at, f.slotless, f.org_id, f.concurrency_key
+        from (
+            select q.ctid as row_at, q.slotless, q.org_id, q.concurrency_key
+            from counterfoil.run_queue as q
+            where q.release_lane = p_release_lane
+                and q.play_name = p.play_name
+                and q.state = 'sleeping'
+                and q.ready_at <= v_now
+            order by q.ready_at
+            limit p_limit
+            for no key update skip locked
+        ) as f
+        union
+        select l.row_at, l.slotless, l.org_id, l.concurrency_key
+        from (
+            select q.ctid as row_at, q.slotless, q.org_id, q.concurrency_key
+            from counterfoil.run_queue as q
+            where q.release_lane = p_release_lane
+                and q.play_name = p.play_name
+                and q.state = 'sleeping'
+                and q.ready_at <= v_now
+            order by q.ready_at desc
+            limit p_limit
+            for no key update skip locked
+        ) as l
     ) as s;
 
     if v_awake is not null then

@@ -2,7 +2,7 @@
 begin;
 \ir ../setup.psql
 \ir setup.psql
-select plan(36);
+select plan(39);
 
 create function pg_temp.bulk(p_org text, p_count integer, p_more jsonb default '{}')
 returns bigint language sql volatile parallel unsafe as $function$
@@ -53,8 +53,19 @@ select is(
     array['t1-1', 't2-1', 't3-1', 't1-2', 't2-2', 't3-2'], 'each worker goes on where the last one was'
 );
 
+-- Many that fall due at once do not hide those that fall due after them.
+delete from counterfoil.run_queue;
+select is(pg_temp.bulk('many', 500, '{"availableAt": "2036-01-01T00:00:00Z"}'), 500::bigint, 'many for later');
+select is(pg_temp.bulk('few', 2, '{"availableAt": "2036-01-01T00:00:01Z"}'), 2::bigint, 'and a few for just after');
+update counterfoil.run_queue as q set ready_at = q.ready_at - interval '30 years';
+select is(
+    (select array_agg(r order by r) from unnest(pg_temp.claim(4, null, 'default', 'morning')) as r where r like 'few%'), array['few-1', 'few-2'],
+    'all of them start with the first claim'
+);
+
 -- Orgs without room under max_active keep nobody from the turn, however many they are.
 delete from counterfoil.run_queue;
+delete from counterfoil.workers;
 insert into counterfoil.admission_limits (org_id, scope, max_active, changed_at)
 select 'full-' || i, 'org', 0, now() from generate_series(1, 130) as i;
 select is((select sum(pg_temp.bulk('full-' || i, 2)) from generate_series(1, 130) as i), 260::numeric, 'orgs that may run nothing');
