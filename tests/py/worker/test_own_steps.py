@@ -66,6 +66,26 @@ async def test_more_steps_than_are_read_at_once_are_found_one_by_one(
     assert set(calls.values()) == {1}
 
 
+async def test_a_step_of_the_runs_own_may_have_a_time(bench: Bench) -> None:
+    worker = bench.worker()
+    count = iter(range(100))
+
+    @worker.play("rate")
+    def rate(run: Run) -> Any:
+        found = run.step("rate", lambda: next(count), ttl=3600)
+        run.wait_for("go")
+        return found
+
+    async with bench.working(worker):
+        for run_id, expected in (("kept", 0), ("forgotten", 2)):
+            await bench.launch("rate", run_id)
+            await bench.until(run_id, lambda run: run["status"] == "waiting")
+            if run_id == "forgotten":
+                await bench.rows("update counterfoil.step_receipts set expires_at = now()")
+            await bench.functions.resume_run(ORG, run_id, "go", None, "signal")
+            assert (await bench.ended(run_id))["result"] == expected
+
+
 async def test_steps_go_on_when_no_connection_is_free_for_them(bench: Bench) -> None:
     worker = bench.worker(concurrency=1)
     worker.configure(replace(worker.settings, pool_max=1, pool_min=1))
