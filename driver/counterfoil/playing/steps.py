@@ -121,7 +121,8 @@ class Steps:
     def known(self, step: Step) -> Claim | None:
         """The claim, where it takes no call; safe from any thread."""
         recalled = self._recalled
-        if recalled is None or step.shared or step.ttl is not None:
+        # An odd key is refused, if it is to be, before the step has done anything.
+        if recalled is None or step.shared or step.ttl is not None or not step.key.isprintable():
             return None
         receipt = recalled.settled.get(step.key)
         if receipt is not None:

@@ -146,6 +146,29 @@ async def test_an_output_that_cannot_be_stored_fails_the_run_and_names_the_place
     )
 
 
+@pytest.mark.parametrize("name", ["line\nbreak", "nul\0", "surrogate\ud800"])
+async def test_a_name_that_can_be_no_key_is_refused_before_anything_is_done(
+    bench: Bench, name: str
+) -> None:
+    worker = bench.worker()
+    calls: list[str] = []
+
+    @worker.play("odd")
+    def odd(run: Run) -> None:
+        run.step("good", lambda: None)
+        run.step(name, lambda: calls.append(name))
+
+    await bench.launch("odd")
+    async with bench.working(worker):
+        run = await bench.ended()
+    assert (run["status"], run["error"]["code"], run["attempt"]) == (
+        "failed",
+        "invalid_argument",
+        1,
+    )
+    assert calls == []
+
+
 async def test_an_output_that_is_too_large_fails_the_run(bench: Bench) -> None:
     worker = bench.worker()
 
