@@ -4,7 +4,7 @@
 --           claimed, or a schedule is to be looked at; null when neither is known. While nothing can be claimed it looks
 --           after the installation: it recovers up to p_limit runs of the lane or, where there is nothing to recover, fires up to
 --           p_limit schedules. It notes that the worker is alive and keeps its registration as p_listener (null: none)
---           from running out.
+--           from running out, or has it again, after a process was stopped for a while.
 -- Locks:    what recover_attempts() locks, or what fire_due_schedules() locks, never both; then its own rows of workers and
 --           listeners.
 -- Raises:   RL001.
@@ -72,7 +72,7 @@ begin
             select
             from counterfoil.listeners as l
             where l.listener = p_listener and l.queue = 'attempts'
-                and l.asleep_until > v_now and l.asleep_until < v_now + interval '40 seconds'
+                and l.asleep_until < v_now + interval '40 seconds'
         )
     then
         update counterfoil.listeners as l

@@ -1,7 +1,8 @@
 -- look_for_deliveries: what a dispatcher without work asks, once per poll.
 --
 -- Promises: one row a lane asked for, in that order: when it can next be claimed, as next_delivery_due_at() says. It keeps
---           the registrations of p_listeners (a name a lane, null for none) from running out.
+--           the registrations of p_listeners (a name a lane, null for none) from running out, or has them again, after a process
+--           was stopped for a while.
 -- Locks:    its own rows of listeners.
 -- Raises:   RL001.
 -- Since:    1
@@ -25,12 +26,12 @@ begin
             select
             from counterfoil.listeners as l
             where l.listener = any (p_listeners) and l.queue = any (p_lanes)
-                and l.asleep_until > v_now and l.asleep_until < v_now + interval '40 seconds'
+                and l.asleep_until < v_now + interval '40 seconds'
         )
     then
         update counterfoil.listeners as l
         set asleep_until = v_now + interval '60 seconds'
-        where l.listener = any (p_listeners) and l.queue = any (p_lanes) and l.asleep_until > v_now;
+        where l.listener = any (p_listeners) and l.queue = any (p_lanes);
     end if;
     return query
     select l.lane, counterfoil.lane_due_at(l.lane)

@@ -2,7 +2,7 @@
 begin;
 \ir ../setup.psql
 \ir setup.psql
-select plan(23);
+select plan(24);
 
 create function pg_temp.look(p_plays text[] default null, p_lane text default 'default')
 returns timestamptz language sql volatile parallel unsafe as $function$
@@ -43,6 +43,10 @@ select is(
     and (select l.asleep_until > clock_timestamp() + interval '50 seconds' from counterfoil.listeners as l),
     true, 'the worker is known to live, and its registration does not run out'
 );
+
+update counterfoil.listeners set asleep_until = clock_timestamp() - interval '1 hour';
+select pg_temp.look();
+select ok(l.asleep_until > clock_timestamp() + interval '50 seconds', 'one that was stopped for a while is registered again') from counterfoil.listeners as l;
 
 -- Runs that no limit lets start are not due.
 delete from counterfoil.schedules;

@@ -2,7 +2,7 @@
 begin;
 \ir ../setup.psql
 \ir setup.psql
-select plan(48);
+select plan(49);
 
 select ok(counterfoil.next_delivery_due_at('lifecycle') is null, 'nothing is pending');
 select ok(counterfoil.next_delivery_due_at('search') is null, 'in either lane');
@@ -53,6 +53,10 @@ select is(
     ),
     '{"lifecycle": true, "search": false}', 'the listener that was named is kept, and no other'
 );
+update counterfoil.listeners set asleep_until = clock_timestamp() - interval '1 hour';
+select pg_temp.look('{search}', '{me:search}');
+select ok(l.asleep_until > clock_timestamp() + interval '50 seconds', 'one that was stopped for a while is registered again')
+from counterfoil.listeners as l where l.listener = 'me:search';
 select pg_temp.raises($$ select counterfoil.look_for_deliveries('{}', '{}') $$, 'RL001', 'p_lanes');
 select pg_temp.raises($$ select counterfoil.look_for_deliveries(null, null) $$, 'RL001', 'p_lanes');
 select pg_temp.raises($$ select counterfoil.look_for_deliveries('{fast}', null) $$, 'RL001', 'p_lane');
