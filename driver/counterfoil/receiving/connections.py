@@ -60,9 +60,11 @@ class Connection(H11Protocol):
             super().shutdown()
 
     def on_response_complete(self) -> None:
-        """The time of the next request's head begins."""
+        """The time of the next request's head begins; a body that nobody waits for goes unread."""
         self._idle_since = self.loop.time()
         super().on_response_complete()
+        if self.conn.their_state is h11.SEND_BODY and not self.transport.is_closing():
+            self._linger()
 
     def send_400_response(self, msg: str) -> None:
         """Answer what is no HTTP."""
@@ -111,14 +113,18 @@ class Connection(H11Protocol):
     def _close_with(self, answer: Response) -> None:
         if self._refused or self.transport.is_closing():
             return
-        self._unset_keepalive_if_required()
         # There is no room for one where an answer has begun, or the last body still comes.
         with contextlib.suppress(h11.LocalProtocolError):
             head = [*answer.raw_headers, (b"connection", b"close")]
             sent = self.conn.send(h11.Response(status_code=answer.status_code, headers=head)) or b""
             sent += self.conn.send(h11.Data(data=bytes(answer.body))) or b""
             self.transport.write(sent + (self.conn.send(h11.EndOfMessage()) or b""))
-            self.transport.write_eof()
-            self._refused, self._idle_since = True, self.loop.time()
+            self._linger()
             return
         self.transport.close()
+
+    def _linger(self) -> None:
+        """Say nothing more; let go what still comes, unparsed, for as long as a head may take."""
+        self._unset_keepalive_if_required()
+        self.transport.write_eof()
+        self._refused, self._idle_since = True, self.loop.time()

@@ -109,6 +109,22 @@ async def test_a_body_that_nobody_waits_for_any_more_is_given_up() -> None:
         writer.close()
 
 
+async def test_an_early_answer_ends_the_connection_and_the_rest_is_not_read() -> None:
+    async with server(head_timeout=20.0) as at:
+        reader, writer = await asyncio.open_connection(*at)
+        writer.write(b"POST /e HTTP/1.1\r\nhost: gw\r\ntransfer-encoding: chunked\r\n\r\n1\r\n")
+        said = await asyncio.wait_for(reader.read(), PATIENCE)
+        assert said.startswith(b"HTTP/1.1 401")
+        # Neither what is no chunk nor a whole request is parsed; the answer is not lost by either.
+        writer.write(b"zz" + GET)
+        await writer.drain()
+        assert said.count(b"HTTP/1.1") == 1
+        writer.close()
+        whole = b"POST /e HTTP/1.1\r\nhost: gw\r\ncontent-length: 1\r\n\r\nx"
+        said = await heard(whole + GET.replace(b"host", b"connection: close\r\nhost"), at)
+        assert (said.count(b"HTTP/1.1 401"), said.count(b"HTTP/1.1 200")) == (1, 1)
+
+
 async def test_a_client_that_does_not_take_its_answer_is_given_up() -> None:
     async with server() as at:
         _, writer = await asyncio.open_connection(*at, limit=1024)
