@@ -19,10 +19,13 @@ from benchmarks import (
     gateway,
     journal,
     lanes,
+    pending,
     plot,
     receipts,
     retention,
+    snapshot,
     steps,
+    wire,
 )
 from benchmarks.bars import Bar, Row, measured
 from benchmarks.server import measured_database
@@ -35,15 +38,18 @@ BEGIN, END = "<!-- figures: begin -->\n", "<!-- figures: end -->\n"
 
 def hot_path(dsn: str, rounds: int) -> list[Row]:
     """Whole cycles as ratios to the floor measured right before each."""
-    shapes: dict[str, Callable[[], float]] = {
-        "cycle, 1 fact an append, 32 lanes a call": lambda: delivery.cycle(dsn),
-        "the same with freeze and proof": lambda: delivery.cycle(dsn, freeze=True, prove=True),
-        "cycle, append_facts of 8, 32 lanes a call": lambda: delivery.cycle(dsn, batch=8),
+    shapes: dict[str, tuple[Callable[[], float], float]] = {
+        "cycle, 1 fact an append, 32 lanes a call": (lambda: delivery.cycle(dsn), 0.40),
+        "the same with freeze and proof": (
+            lambda: delivery.cycle(dsn, freeze=True, prove=True),
+            0.35,
+        ),
+        "cycle, append_facts of 8, 32 lanes a call": (lambda: delivery.cycle(dsn, batch=8), 1.5),
     }
     ratios: dict[str, list[float]] = {name: [] for name in shapes}
     floors = []
     for _ in range(rounds):
-        for name, shape in shapes.items():
+        for name, (shape, _bar) in shapes.items():
             # Right before each shape: what else the machine does changes from minute to minute.
             floor = delivery.floor(dsn)
             floors.append(floor)
@@ -53,31 +59,92 @@ def hot_path(dsn: str, rounds: int) -> list[Row]:
             "floor: bare single-row updates by key, 8 clients",
             f"{statistics.median(floors):,.0f}/s",
         ),
-        *(measured(name, values, "× floor") for name, values in ratios.items()),
+        *(
+            measured(name, ratios[name], "× floor", at_least=bar)
+            for name, (_, bar) in shapes.items()
+        ),
     ]
 
 
-def backlog(dsn: str, rounds: int) -> list[Row]:
-    """Claim latency with a thousand and with a million runs pending."""
-    rows: list[Row] = []
-    for width in (1, 32):
-        ratios = []
-        small_p99 = large_p99 = 0.0
-        for _ in range(rounds):
-            small = delivery.claim_latency(dsn, 1_000 * width, lanes=width)
-            large = delivery.claim_latency(dsn, 1_000_000, lanes=width)
-            small_p99 = small.milliseconds("claim", 0.99)
-            large_p99 = large.milliseconds("claim", 0.99)
-            ratios.append(large_p99 / small_p99)
-        rows.append(
-            measured(
-                f"claim p99, 1,000,000 pending against {1_000 * width:,}, {width} lanes a call",
-                ratios,
-                "×",
-                note=f" (last: {small_p99:.2f} → {large_p99:.2f} ms)",
+def backlog(dsn: str, rounds: int, runs: int = 1_000_000, facts: int = 100_000) -> list[Row]:
+    """Claims with a thousand and a million runs pending, and from runs with many facts."""
+    pending.load(dsn, runs, facts)
+    few, many = {}, {}
+    ratios: dict[str, list[float]] = {"1 lane": [], "32 lanes": [], "long": []}
+    for _ in range(rounds):
+        for name, width in (("1 lane", 1), ("32 lanes", 32)):
+            pending.set_pending(dsn, 1_000 * width)
+            few |= pending.buffers(dsn)
+            small = pending.claim_latency(dsn, lanes=width).milliseconds("claim", 0.99)
+            pending.set_pending(dsn, runs)
+            many |= pending.buffers(dsn)
+            large = pending.claim_latency(dsn, lanes=width).milliseconds("claim", 0.99)
+            ratios[name].append(large / small)
+        pending.set_long(dsn, 1_000)
+        small = pending.long_latency(dsn).milliseconds("claim", 0.99)
+        few |= {"claim from one run": pending.buffers(dsn, ["claim of 1 lane"])["claim of 1 lane"]}
+        pending.set_long(dsn, facts)
+        large = pending.long_latency(dsn).milliseconds("claim", 0.99)
+        many |= {"claim from one run": pending.buffers(dsn, ["claim of 1 lane"])["claim of 1 lane"]}
+        ratios["long"].append(large / small)
+    return [
+        measured(
+            f"claim p99, {runs:,} runs pending against 1,000, 1 lane a call",
+            ratios["1 lane"],
+            "×",
+            at_most=1.5,
+        ),
+        measured("the same against 32,000, 32 lanes a call", ratios["32 lanes"], "×", at_most=2),
+        measured(
+            f"claim p99, a run of {facts:,} facts against one of 1,000",
+            ratios["long"],
+            "×",
+            at_most=1.5,
+        ),
+        *(
+            Row(
+                f"pages of a {name}: little pending, much pending",
+                f"{few[name]:,}, {many[name]:,}",
+                # A tree of a million entries is a level or two deeper than one of a thousand.
+                Bar(many[name] / few[name], at_most=1.5),
             )
-        )
+            for name in few
+        ),
+    ]
+
+
+def held_snapshot(dsn: str, rounds: int, seconds: float = 60.0) -> list[Row]:
+    """Claims with and without marks while a snapshot is held. One round, whatever was asked for."""
+    rows = []
+    for marked in (False, True):
+        phases = snapshot.held(dsn, seconds, marked=marked)
+        before, held, after = (phases[name] for name in ("before", "held", "after"))
+        rows += [
+            Row(
+                f"claim p99 before, under (second half) and after a snapshot of {seconds:.0f} s, "
+                + ("with marks" if marked else "without marks"),
+                f"{before.p99:.1f} → {held.p99:.1f} → {after.p99:.1f} ms"
+                f" (longest {held.longest:.0f}); {before.facts:,.0f} → {held.facts:,.0f} facts/s",
+                Bar(held.p99 / before.p99, at_most=2) if marked else None,
+            )
+        ]
     return rows
+
+
+def over_http(dsn: str, rounds: int) -> list[Row]:
+    """Whole runs through one dispatcher and one gateway, and where a delivery's time goes."""
+    taken = [wire.deliver(dsn) for _ in range(rounds)]
+    last = taken[-1]
+    steps = "; ".join(f"{name} {mid:.1f}, {p99:.1f}" for name, (mid, p99) in last.steps.items())
+    return [
+        measured(
+            f"facts through HTTP, {wire.RUNS} runs of {wire.FACTS + 3}, a second",
+            [one.facts for one in taken],
+            "/s",
+        ),
+        measured("runs through HTTP a second", [one.runs for one in taken], "/s"),
+        Row("milliseconds of a delivery by step, 16 at once: median, p99", steps),
+    ]
 
 
 def journal_costs(dsn: str, rounds: int) -> list[Row]:
@@ -306,6 +373,8 @@ BENCHES = {
     "claims": claims,
     "hot-path": hot_path,
     "backlog": backlog,
+    "snapshot": held_snapshot,
+    "http": over_http,
     "journal": journal_costs,
     "lanes": lane_independence,
     "retention": retention_day,

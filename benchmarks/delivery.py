@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
-
 import psycopg
 from psycopg.types.json import Jsonb
 
-from benchmarks.clients import Result, Tally, run_clients
 from benchmarks.scripts import run_scripts
 from benchmarks.server import empty_tables
 
@@ -146,33 +142,3 @@ def _append_facts(batch: int) -> str:
 select count(*) from counterfoil.append_facts(
     '{ORG}', 'run-' || lpad(:r::text, 8, '0'), format('[{facts}]', :e::text)::jsonb);
 """
-
-
-def claim_latency(dsn: str, pending: int, *, lanes: int = 1) -> Result:
-    """Claim and acknowledge one at a time with `pending` runs waiting; units are facts."""
-    empty_tables(dsn)
-    make_runs(dsn, pending, started=False)
-
-    def client(
-        connection: psycopg.Connection, number: int, going: Callable[[], bool], tally: Tally
-    ) -> None:
-        while going():
-            started = time.perf_counter()
-            rows = connection.execute(
-                "select org_id, run_id, seq from counterfoil.claim_deliveries("
-                "p_lease_owner => 'one', p_max_runs => %s)",
-                (lanes,),
-            ).fetchall()
-            tally.timed("claim", started)
-            started = time.perf_counter()
-            connection.execute(
-                "select acknowledged from counterfoil.acknowledge_deliveries("
-                "%s, %s, 'lifecycle', %s, 'one')",
-                ([row[0] for row in rows], [row[1] for row in rows], [row[2] for row in rows]),
-            )
-            tally.timed("acknowledge", started)
-            tally.units += len(rows)
-            if len(rows) < lanes:
-                return
-
-    return run_clients(dsn, [client], min(SECONDS, 5.0) if pending > 10000 else 2.0)

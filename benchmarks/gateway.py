@@ -20,7 +20,7 @@ from counterfoil.stack import free_port
 from counterfoil.tokens import TokenSigner, Use
 
 RECEIPTS = "/api/v2/play-runtime/receipts"
-_KEY = "a signing key of the benchmark that is long enough"
+KEY = "a signing key of the benchmark that is long enough"
 _INTERNAL = "the internal token of the benchmark"
 _SILENT = 500
 _PROGRAM = (
@@ -111,19 +111,19 @@ def busy(dsn: str, clients: int = 64, requests: int = 3000) -> Load:
             f' "key": "busy-{number // 2}", "leaseId": "l", "output": 1}}'
         ).encode()
 
-    with _gateway(dsn) as (url, process):
+    with serving(dsn) as (url, process):
         return asyncio.run(_load(url, process, clients, requests, body))
 
 
 def hostile(dsn: str, requests: int = 10_000) -> Load:
     """Requests that mean harm, each on its own connection, beside hundreds that say nothing."""
-    with _gateway(dsn) as (url, process):
+    with serving(dsn) as (url, process):
         host, port = url.removeprefix("http://").split(":")
         return asyncio.run(_attack(host, int(port), process, requests))
 
 
 def _token(use: Use = "executor") -> str:
-    signer = TokenSigner([("k", Secret(_KEY))], "counterfoil")
+    signer = TokenSigner([("k", Secret(KEY))], "counterfoil")
     minted = signer.mint(
         org_id="o", play_name="p", run_id="gateway bench", use=use, lifetime_seconds=3600
     )
@@ -227,13 +227,14 @@ async def _load(
 
 
 @contextmanager
-def _gateway(dsn: str) -> Iterator[tuple[str, psutil.Process]]:
+def serving(dsn: str) -> Iterator[tuple[str, psutil.Process]]:
+    """A gateway of its own process that signs with `KEY`: its URL, and the process."""
     port = free_port()
     url = f"http://127.0.0.1:{port}"
     environment = os.environ | {
         "COUNTERFOIL_DSN": dsn,
         "COUNTERFOIL_PORT": str(port),
-        "COUNTERFOIL_SIGNING_KEYS": f"k:{_KEY}",
+        "COUNTERFOIL_SIGNING_KEYS": f"k:{KEY}",
         "COUNTERFOIL_INTERNAL_TOKEN": _INTERNAL,
     }
     process = subprocess.Popen(
