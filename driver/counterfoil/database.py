@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import random
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -26,6 +27,8 @@ OLDEST_SCHEMA_VERSION = 7
 """Oldest `schema_version()` that this driver can work with."""
 NEWEST_SCHEMA_VERSION = 7
 """Newest `schema_version()` that this driver can work with."""
+MOST_MEETINGS = 20
+"""How often a call is made again after it met another one (SQLSTATE 40001 or 40P01)."""
 
 log = logging.getLogger(__name__)
 
@@ -154,8 +157,20 @@ class Database:
         """Run one statement; ``row`` takes its columns as keyword arguments.
 
         A connection that turns out to be dead is replaced and the statement repeated once: every
-        function is safe to repeat. ``timeout_ms`` is a statement timeout for this call alone.
+        function is safe to repeat. So is one that met another, where transactions are not ``read
+        committed``. ``timeout_ms`` is a statement timeout for this call alone.
         """
+        for meetings in range(MOST_MEETINGS):
+            try:
+                return await self._connected(row, statement, parameters, timeout_ms)
+            except (psycopg.errors.SerializationFailure, psycopg.errors.DeadlockDetected):
+                # Those that met go on at different times.
+                await asyncio.sleep(random.uniform(0, 0.005 * (meetings + 1)))  # noqa: S311
+        return await self._connected(row, statement, parameters, timeout_ms)
+
+    async def _connected(
+        self, row: type[Row], statement: Statement, parameters: Parameters, timeout_ms: int | None
+    ) -> list[Row]:
         try:
             return await self._attempt(row, statement, parameters, timeout_ms)
         except _DeadConnectionError as dead:

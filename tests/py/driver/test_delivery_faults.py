@@ -11,7 +11,8 @@ import pytest
 
 from counterfoil.authority import Authority, DispatchToken, LocalMint
 from counterfoil.dispatcher import Dispatcher
-from tests.py.driver.scene import ORG, Scene
+from tests.py.driver.scene import ORG, Scene, open_scene
+from tests.servers.databases import Connect, database_name
 
 
 @pytest.mark.parametrize("endpoint", ["created", "started", "events"])
@@ -257,3 +258,28 @@ async def test_a_private_address_is_refused_unless_allowed(scene: Scene) -> None
     async with scene.dispatching():
         report = await scene.reported("blocked")
     assert report.error_code == "upstream_address_refused"
+
+
+@pytest.mark.parametrize("isolation", ["repeatable read", "serializable"])
+async def test_a_database_with_another_default_isolation_charges_no_fact(
+    installed: str, connect: Connect, isolation: str
+) -> None:
+    """Calls that meet each other fail there with 40001; the driver makes them again."""
+    admin = await connect(installed)
+    await admin.execute(
+        f"alter database {database_name(installed)}"
+        f" set default_transaction_isolation = '{isolation}'".encode()
+    )
+    async with open_scene(installed) as scene:
+        attempt = await scene.start()
+
+        async def produce(name: str) -> None:
+            for n in range(10):
+                await scene.progress(f"{name}{n}")
+
+        async with scene.dispatching(), scene.dispatching():
+            await asyncio.gather(*(produce(name) for name in "abcdef"))
+            await scene.finish(attempt)
+            await scene.all_delivered()
+        assert len(await scene.ledger()) == 63
+        assert {report.outcome for report in scene.reports} == {"delivered"}
