@@ -1,6 +1,18 @@
 -- Operations: settings, the audit trail, and who is at work.
 -- Reference tables without org_id are small and belong to the installation as a whole.
 
+-- Searches fold and split text of any script, which no other encoding can hold.
+do $block$
+begin
+    if getdatabaseencoding() <> 'UTF8' then
+        raise exception using
+            errcode = 'feature_not_supported',
+            message = format('Counterfoil needs a database in UTF8; this one is in %s.', getdatabaseencoding()),
+            hint = 'Create one with: create database NAME encoding ''UTF8'' template template0';
+    end if;
+end
+$block$;
+
 create table counterfoil.settings (
     name text collate "C" not null,
     value jsonb,

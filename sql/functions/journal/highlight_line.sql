@@ -1,7 +1,8 @@
 -- highlight_line: where in a line the matches of a query stand.
 --
 -- Promises: [[start, length], …] in characters from 0, in order; 100 at most, in the first 20,000 characters. Empty
---           where lower case has another length than the line, since places could not be told.
+--           where lower case has another length than the line, since places could not be told. Letters that are not
+--           composed are looked for as they stand.
 -- Locks:    nothing.
 -- Raises:   nothing.
 -- Since:    1
@@ -16,8 +17,10 @@ security invoker
 set search_path = pg_catalog, pg_temp
 as $function$
 declare
-    v_line text := lower(left(p_line, 20000));
-    v_text text := v_line;
+    v_start text := left(p_line, 20000);
+    v_line text := counterfoil.fold_text(v_start);
+    v_is_decomposed boolean := length(v_line) <> length(v_start);
+    v_text text;
     v_pieces text[] := p_needles;
     v_edge text := '';
     v_piece text;
@@ -26,15 +29,19 @@ declare
     v_starts integer[] := array[]::integer[];
     v_lengths integer[] := array[]::integer[];
 begin
-    if length(v_line) <> length(left(p_line, 20000)) then
-        return '[]'::jsonb;
+    if v_is_decomposed then
+        v_line := lower(v_start);
+        if length(v_line) <> length(v_start) then
+            return '[]'::jsonb;
+        end if;
     end if;
+    v_text := v_line;
     if cardinality(p_needles) = 0 then
         v_pieces := p_words;
         -- Separators are one character each, so that every word stays in its place; but not beside letters of scripts
         -- that have no spaces, which are looked for as they stand.
         v_text := array_to_string(counterfoil.journal_words(v_line), ' ');
-        if length(v_text) = length(v_line) then
+        if length(v_text) = length(v_line) and not v_is_decomposed then
             v_edge := ' ';
             v_text := ' ' || v_text || ' ';
         else
@@ -43,6 +50,9 @@ begin
     end if;
 
     foreach v_piece in array v_pieces loop
+        if v_is_decomposed then
+            v_piece := normalize(v_piece, nfd);
+        end if;
         v_from := 1;
         loop
             v_at := strpos(substr(v_text, v_from), v_edge || v_piece || v_edge);

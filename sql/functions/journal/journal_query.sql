@@ -2,7 +2,7 @@
 --
 -- Promises: any text is a query. Mode words: an entry must hold every word; what stands in double quotes, or is joined by
 --           punctuation (10.0.0.1), must stand there as it is. Mode substring: the whole query must stand there. words are
---           those that a match certainly has as words of its own, 32 at most; needles are in lower case. Words are
+--           those that a match certainly has as words of its own, 32 at most; needles are folded. Words are
 --           taken from the first 10,000 characters; a substring is looked for whole, however long.
 -- Locks:    nothing.
 -- Raises:   nothing.
@@ -39,7 +39,7 @@ begin
     end if;
 
     if p_mode = 'substring' then
-        v_needles := array[lower(p_query)];
+        v_needles := array[counterfoil.fold_text(p_query)];
         -- The first and the last word may go on in the line; those between end where they end here.
         v_split := counterfoil.journal_words(v_start);
         v_words := v_split[2 : cardinality(v_split) - 1];
@@ -47,13 +47,13 @@ begin
         v_words := counterfoil.journal_words(v_query);
         select coalesce(array_agg(distinct p.piece), '{}') into v_needles
         from (
-            select lower(coalesce(nullif(m.parts[1], ''), m.parts[2])) as piece
+            select counterfoil.fold_text(coalesce(nullif(m.parts[1], ''), m.parts[2])) as piece
             from regexp_matches(v_query, '"([^"]*)"|([^\s"]+)', 'g') as m (parts)
         ) as p
         -- A piece that is one word needs no second look.
         where btrim(p.piece) <> '' and counterfoil.journal_words(p.piece) <> array[p.piece];
         if v_tail <> '' then
-            v_needles := v_needles || lower(v_tail);
+            v_needles := v_needles || counterfoil.fold_text(v_tail);
         end if;
     end if;
 
@@ -68,7 +68,7 @@ begin
     ) as w;
     -- Quotes around nothing.
     if cardinality(v_words) = 0 and cardinality(v_needles) = 0 then
-        v_needles := array[lower(v_query)];
+        v_needles := array[counterfoil.fold_text(v_query)];
     end if;
     return query select v_words, v_needles;
 end

@@ -1,7 +1,7 @@
 -- journal_terms: everything an entry can be found by.
 --
 -- Promises: the marks of the entry's words, and of its run, channel, level (where it has one), day and hour in
---           UTC. A long line is indexed by its first 500 words.
+--           UTC. A long line is indexed by its first 500 different words.
 -- Locks:    nothing.
 -- Raises:   nothing.
 -- Since:    1
@@ -24,15 +24,25 @@ set search_path = pg_catalog, pg_temp
 as $function$
 declare
     v_most integer := 500;
+    v_words text[] := counterfoil.journal_words(p_line);
     v_word text;
     v_marks bigint[] := array[]::bigint[];
 begin
+    if cardinality(v_words) > v_most then
+        v_words := array(
+            select w.word
+            from unnest(v_words) with ordinality as w (word, nth)
+            where w.word <> ''
+            group by w.word
+            order by min(w.nth)
+            limit v_most
+        );
+    end if;
     -- A loop over simple expressions: a query here would be set up anew for every line. A word that comes twice has its
     -- mark twice: the index keeps one, and looking for the other here costs more.
-    foreach v_word in array counterfoil.journal_words(p_line) loop
+    foreach v_word in array v_words loop
         if v_word <> '' then
             v_marks := v_marks || counterfoil.journal_mark(p_org_id, 'word', v_word);
-            exit when cardinality(v_marks) = v_most;
         end if;
     end loop;
 
@@ -50,6 +60,6 @@ end
 $function$;
 
 comment on function counterfoil.journal_terms(text, text, text, text, timestamptz, text) is
-'Marks under which an entry is found: its first 500 words, run, channel, level, day and hour. Private.';
+'Marks under which an entry is found: its first 500 different words, run, channel, level, day and hour. Private.';
 
 revoke all on function counterfoil.journal_terms(text, text, text, text, timestamptz, text) from public;

@@ -38,8 +38,8 @@ declare
     v_since timestamptz := coalesce(p_since, '-infinity');
     v_at timestamptz := coalesce(p_until, 'infinity');
     v_run_id text := '';
-    v_text text := lower(btrim(coalesce(p_query, '')));
-    v_error text := lower(btrim(coalesce(p_error, '')));
+    v_text text := counterfoil.fold_text(btrim(coalesce(p_query, '')));
+    v_error text := counterfoil.fold_text(btrim(coalesce(p_error, '')));
     v_found counterfoil.runs[];
     v_scan record;
 begin
@@ -79,7 +79,10 @@ begin
                     ((o.found).status = p_status or p_status is null)
                     and ((o.found).play_name = p_play_name or p_play_name is null)
                     and strpos(
-                        lower(concat_ws(E'\n', (o.found).error ->> 'message', (o.found).error::text) collate "default"), v_error
+                        counterfoil.fold_text(
+                            concat_ws(E'\n', (o.found).error ->> 'message', (o.found).error::text) collate "default"
+                        ),
+                        v_error
                     ) > 0
                     and (v_text = '' or counterfoil.run_holds(o.found, v_text)) as matches
                 from (

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import psycopg
 import pytest
+from psycopg.conninfo import make_conninfo
 
 from counterfoil.migrations import Timeouts, migrate, status, verify
 from counterfoil.schema.errors import (
@@ -19,6 +20,7 @@ from counterfoil.schema.errors import (
     StepFailedError,
 )
 from tests.py.migrations.trees import Tree, execute, function, rows
+from tests.servers.databases import drop_database
 
 STEPS = [
     "create the ledger of schema counterfoil",
@@ -66,6 +68,20 @@ def test_twice_is_once(database: str, tree: Tree) -> None:
     assert report.steps == []
     assert "nothing to do" in str(report)
     assert rows(database, SNAPSHOT) == before
+
+
+def test_a_database_in_another_encoding_is_refused(admin_dsn: str) -> None:
+    execute(admin_dsn, "drop database if exists latin")
+    execute(admin_dsn, "create database latin encoding 'LATIN1' locale 'C' template template0")
+    dsn = make_conninfo(admin_dsn, dbname="latin")
+    try:
+        with pytest.raises(
+            StepFailedError, match="needs a database in UTF8; this one is in LATIN1"
+        ):
+            migrate(dsn)
+        assert rows(dsn, "select to_regclass('counterfoil.settings')") == [(None,)]
+    finally:
+        drop_database(admin_dsn, dsn)
 
 
 def test_a_failing_migration_leaves_nothing(database: str, tree: Tree) -> None:
