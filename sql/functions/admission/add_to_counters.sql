@@ -1,6 +1,7 @@
 -- add_to_counters: changes an org's numbers of queued and active runs.
 --
--- Promises: adds p_queued and p_active (often negative) to the rows that lock_counters() named.
+-- Promises: adds p_queued and p_active (often negative) to the rows that lock_counters() named. Where a place among the active
+--           comes free that runs may have waited for, sleeping workers are woken.
 -- Locks:    nothing new.
 -- Raises:   nothing.
 -- Since:    1
@@ -20,6 +21,7 @@ set enable_seqscan = off
 set jit = off
 as $function$
 declare
+    v_rules record;
     v_freed_at timestamptz := case when p_queued < 0 then clock_timestamp() end;
 begin
     if p_queued = 0 and p_active = 0 then
@@ -34,6 +36,24 @@ begin
         update counterfoil.admission_counters as c
         set queued = c.queued + p_queued, active = c.active + p_active, freed_at = coalesce(v_freed_at, c.freed_at)
         where c.org_id = p_org_id and c.shard = p_shards[2];
+    end if;
+    if
+        p_active < 0
+        and num_nonnulls(p_shards[1], p_shards[2]) > 0
+        and exists (select from counterfoil.listeners as l where l.queue = 'attempts')
+    then
+        select r.max_active, r.all_max_active into strict v_rules from counterfoil.admission_rules(p_org_id) as r;
+        if
+            exists (
+                select
+                from counterfoil.admission_counters as c
+                where c.org_id in ('', p_org_id)
+                group by c.org_id
+                having sum(c.active) - p_active >= case when c.org_id = '' then v_rules.all_max_active else v_rules.max_active end
+            )
+        then
+            perform counterfoil.wake('attempts');
+        end if;
     end if;
 end
 $function$;

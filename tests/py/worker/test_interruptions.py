@@ -235,6 +235,37 @@ async def test_a_wake_up_is_faster_than_the_poll(bench: Bench) -> None:
             await bench.ended(f"run-{n}")
 
 
+@pytest.mark.parametrize("scope", ["org", "installation"])
+async def test_a_place_that_comes_free_wakes_who_waits_for_it(bench: Bench, scope: str) -> None:
+    """The worker that frees the place knows not the play that waits for it."""
+    await bench.functions.set_admission_limits(
+        ORG if scope == "org" else None, scope, {"maxActive": 1}
+    )
+    settings = Settings(dsn=bench.dsn, poll_seconds=600, recover_seconds=600)
+    holder, waiter = Worker(settings=settings, concurrency=1), Worker(settings=settings)
+    done = threading.Event()
+    holder.play("holds")(lambda run: done.wait())
+    waiter.play("waits")(lambda run: "done")
+    await bench.launch("holds", "first")
+    async with bench.working(holder):
+        await bench.until("first", lambda run: run["status"] == "running")
+        await bench.launch("waits", "second")
+        async with bench.working(waiter):
+            try:
+                # Asleep is who has registered and looked once more.
+                await bench.eventually(
+                    lambda: bench.rows("select w.worker from counterfoil.workers as w"),
+                    lambda workers: len(workers) == 2,
+                )
+                await bench.eventually(
+                    lambda: bench.rows("select l.listener from counterfoil.listeners as l"),
+                    lambda listeners: len(listeners) == 1,
+                )
+            finally:
+                done.set()
+            assert (await bench.ended("second"))["result"] == "done"
+
+
 async def test_a_run_that_becomes_due_is_claimed_without_a_wake_up(bench: Bench) -> None:
     settings = Settings(dsn=bench.dsn, poll_seconds=0.3, recover_seconds=600, listen=False)
     worker = Worker(settings=settings)
