@@ -9,7 +9,8 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from counterfoil.authority import Authority, DispatchToken
-from counterfoil.errors import CounterfoilError, InvalidProjectionError
+from counterfoil.calls.journal import MATERIALISE_TIMEOUT_MS
+from counterfoil.errors import CounterfoilError, InvalidProjectionError, SettingsError
 from counterfoil.functions import ClaimedFact, Functions
 
 log = logging.getLogger(__name__)
@@ -17,7 +18,12 @@ log = logging.getLogger(__name__)
 PREFIX_MAX_FACTS = 64
 """Facts asked for at a time; the database has its own bound."""
 MATERIALISE_LEASE_SECONDS = 120
-"""Lease under which one fact is materialised: longer than the statement may take."""
+"""Lease under which facts are materialised: longer than the statement may take."""
+_RENEW_AFTER_SECONDS = MATERIALISE_LEASE_SECONDS - MATERIALISE_TIMEOUT_MS / 1000 - 10
+"""Age at which such a lease might end within one more statement."""
+
+LONGEST_APPEND_SECONDS = 290
+"""No lease is over 300 s, and a request must not outlast it."""
 
 Outcome = Literal["delivered", "handed_off", "released", "retrying", "blocked", "lost"]
 
@@ -29,6 +35,10 @@ class DeliveryOptions:
     lease_seconds: int = 30
     append_seconds: float = 20.0
     projector: bool = True
+
+    def __post_init__(self) -> None:
+        if self.append_seconds > LONGEST_APPEND_SECONDS:
+            raise SettingsError(f"append_timeout must be at most {LONGEST_APPEND_SECONDS} seconds")
 
     @property
     def lease(self) -> int:
@@ -146,22 +156,28 @@ class InvalidFactError(Exception):
         self.cause = cause
 
 
-async def materialise(functions: Functions, held: HeldRun) -> None:
-    """Materialise the deferred facts in hand, each under a lease renewed for it.
+async def materialise(
+    functions: Functions, held: HeldRun, leased_at: float = float("-inf")
+) -> None:
+    """Materialise the deferred facts in hand, each under a lease that outlasts its statement.
 
+    ``leased_at``: when the facts were claimed for MATERIALISE_LEASE_SECONDS, monotonic, if they were.
     Raises InvalidFactError naming the first fact that is malformed or in conflict.
     """
     for index, fact in enumerate(held.facts):
         if not fact.deferred:
             continue
-        await functions.renew_delivery(
-            held.org_id,
-            held.run_id,
-            held.event_ids,
-            held.lease_owner,
-            MATERIALISE_LEASE_SECONDS,
-            False,
-        )
+        now = time.monotonic()
+        if now - leased_at > _RENEW_AFTER_SECONDS:
+            await functions.renew_delivery(
+                held.org_id,
+                held.run_id,
+                held.event_ids,
+                held.lease_owner,
+                MATERIALISE_LEASE_SECONDS,
+                False,
+            )
+            leased_at = now
         try:
             await functions.materialize_runtime_outbox_event(
                 held.org_id, fact.event_id, held.lease_owner

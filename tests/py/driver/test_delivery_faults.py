@@ -10,8 +10,11 @@ from typing import Any
 import pytest
 
 from counterfoil.authority import Authority, DispatchToken, LocalMint
+from counterfoil.database import Database
 from counterfoil.dispatcher import Dispatcher
-from tests.py.driver.scene import ORG, Scene, open_scene
+from counterfoil.errors import SettingsError
+from counterfoil.settings import Settings
+from tests.py.driver.scene import KEY, ORG, Scene, open_scene
 from tests.servers.databases import Connect, database_name
 
 
@@ -244,6 +247,12 @@ async def test_a_long_delivery_renews_its_token_before_it_expires(scene: Scene) 
     dispatcher.stop()
     await running
     assert tokens.asked == [False, True, True, True]
+
+
+async def test_a_request_may_not_outlast_every_lease() -> None:
+    Dispatcher(Database("host=nowhere"), Settings(signing_keys=(KEY,), append_timeout=290))
+    with pytest.raises(SettingsError, match="append_timeout"):
+        Dispatcher(Database("host=nowhere"), Settings(signing_keys=(KEY,), append_timeout=291))
 
 
 async def test_a_receiver_that_is_away_is_tried_again(scene: Scene) -> None:
