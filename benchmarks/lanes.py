@@ -43,6 +43,15 @@ def load_search_facts(dsn: str, facts: int) -> None:
             "update counterfoil.fact_counters set last_seq = last_seq + %s, facts = facts + %s",
             (each, each),
         )
+        connection.execute("drop table if exists public.bench_journal, public.bench_outbox")
+        connection.execute(
+            "create table public.bench_journal (like counterfoil.run_journal including all)"
+        )
+        connection.execute(
+            "create table public.bench_outbox as select o.org_id, o.run_id, o.seq, o.payload,"
+            " false as done from counterfoil.outbox as o where o.lane = 'search' limit 100000"
+        )
+        connection.execute("create index on public.bench_outbox (run_id) where not done")
         connection.execute("vacuum analyze")
 
 
@@ -67,12 +76,9 @@ def set_backlog(dsn: str, *, behind: bool) -> None:
         connection.execute("checkpoint")
 
 
-def delivery_p99(dsn: str, *, projector: bool) -> float:
+def delivery_p99(dsn: str, *beside: Client) -> float:
     """Milliseconds from an appended fact to its acknowledgement, p99; HTTP left out."""
-    clients: list[Client] = [_deliverer]
-    if projector:
-        clients.append(_projector)
-    return run_clients(dsn, clients, SECONDS).milliseconds("delivery", 0.99)
+    return run_clients(dsn, [_deliverer, *beside], SECONDS).milliseconds("delivery", 0.99)
 
 
 def _deliverer(
@@ -98,7 +104,27 @@ def _deliverer(
         tally.units += 1
 
 
-def _projector(
+def stranger(
+    connection: psycopg.Connection, number: int, going: Callable[[], bool], tally: Tally
+) -> None:
+    """Somebody who writes and commits what a projector would, into tables of his own."""
+    chosen = random.Random()  # no place twice, round after round
+    while going():
+        run = f"run-{chosen.randrange(RUNS):08d}"
+        connection.execute(
+            "with entry as (insert into public.bench_journal (org_id, run_id, identity, channel,"
+            " position, producer_attempt, occurred_at, line, content_digest, event_id, recorded_at,"
+            " terms) select %s, %s, %s, 'log', %s, 1, now(), 'row 1 of it', sha256('x'), 'e',"
+            " now(), counterfoil.journal_terms(%s, %s, 'log', null, now(), 'row 1 of the sheet'))"
+            " update public.bench_outbox as o set payload = o.payload, done = true"
+            " where o.ctid = (select b.ctid from public.bench_outbox as b where b.run_id = %s"
+            " and not b.done limit 1)",
+            (ORG, run, str(uuid.uuid4()), chosen.randrange(2**40), ORG, run, run),
+        )
+        tally.units += 1
+
+
+def projector(
     connection: psycopg.Connection, number: int, going: Callable[[], bool], tally: Tally
 ) -> None:
     owner = f"projector-{number}"

@@ -161,7 +161,7 @@ async def materialise(
 ) -> None:
     """Materialise the deferred facts in hand, each under a lease that outlasts its statement.
 
-    ``leased_at``: when the facts were claimed for MATERIALISE_LEASE_SECONDS, monotonic, if they were.
+    ``leased_at``: monotonic time at which they were claimed for MATERIALISE_LEASE_SECONDS, if so.
     Raises InvalidFactError naming the first fact that is malformed or in conflict.
     """
     for index, fact in enumerate(held.facts):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 import uuid
 from collections.abc import Sequence
 
@@ -52,6 +53,7 @@ class SearchLane:
         """Do one claim's worth; False when there was none."""
         owner = f"{self._name}:{uuid.uuid4().hex[:12]}"
         runs: list[HeldRun] = []
+        leased_at = time.monotonic()
 
         def keep(facts: list[ClaimedFact]) -> None:
             self._marks.learn(facts[0].marks if facts else None)
@@ -70,7 +72,7 @@ class SearchLane:
                 ),
                 keep,
             )
-            done = [run for run in runs if await self._materialise(run)]
+            done = [run for run in runs if await self._materialise(run, leased_at)]
             await self._acknowledge(done, owner)
         except asyncio.CancelledError:
             for run in runs:
@@ -78,11 +80,11 @@ class SearchLane:
             raise
         return bool(runs)
 
-    async def _materialise(self, run: HeldRun) -> bool:
+    async def _materialise(self, run: HeldRun, leased_at: float) -> bool:
         report = DeliveryReport(run.org_id, run.run_id, "search", tuple(run.event_ids))
         watch = Stopwatch(report.milliseconds)
         try:
-            await materialise(self._functions, run)
+            await materialise(self._functions, run, leased_at)
         except LeaseLostError as error:
             report.outcome, report.error_code = "lost", error.reason
         except InvalidFactError as error:

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from dataclasses import replace
+from typing import Any
 
 import psycopg
 import pytest
 
 from counterfoil.database import Database
+from counterfoil.delivering.deliveries import held_runs, materialise
 from counterfoil.dispatcher import Dispatcher
+from counterfoil.functions import Functions
 from tests.py.driver.scene import ORG, Scene
 
 RUNS = 24
@@ -161,6 +165,33 @@ async def test_search_facts_go_on_while_every_lifecycle_lane_is_blocked(scene: S
         await scene.eventually(lambda: pending(scene, "search"), lambda runs: runs == 0)
     assert await entries(scene) == RUNS * 5
     assert await blocked(scene, "lifecycle") == RUNS
+
+
+async def test_a_lease_is_renewed_when_it_might_end_before_the_next_statement_does(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await scene.start()
+    for n in range(6):
+        await scene.append(f"f{n}", "runner.logs", SEARCH | {"lines": [f"line {n}"]})
+    renewed = []
+    renew = Functions.renew_delivery
+
+    async def counted(self: Functions, *arguments: Any) -> Any:
+        renewed.append(arguments[2])
+        return await renew(self, *arguments)
+
+    monkeypatch.setattr(Functions, "renew_delivery", counted)
+
+    async def index(age: float) -> int:
+        renewed.clear()
+        claimed = await scene.functions.claim_deliveries("me", 120, 2, 1, lane="search")
+        [held] = held_runs(claimed, "me")
+        await materialise(scene.functions, held, time.monotonic() - age)
+        await scene.functions.acknowledge_delivery(ORG, "run", held.event_ids, "me")
+        return len(renewed)
+
+    assert [await index(0), await index(49), await index(51)] == [0, 0, 1]
+    assert await entries(scene) == 6
 
 
 async def test_projectors_side_by_side_index_each_line_once(scene: Scene) -> None:
