@@ -2,7 +2,8 @@
 --
 -- Promises: pending, blocked and oldest age per lane, live and expired leases, attempts, queue and admission use (the
 --           installation and the twenty busiest orgs with limits), plays that are queued but that no live worker knows, receipts,
---           schema version, what retention has still to do. Bounded: it counts no further than 10,000 rows of a kind
+--           schema version, what retention has still to do,
+--           megabytes of the tables that grow. Bounded: it counts no further than 10,000 rows of a kind
 --           ("atLeast": true where it stopped) and reads through indexes.
 -- Locks:    nothing.
 -- Raises:   nothing.
@@ -285,12 +286,13 @@ begin
             where l.asleep_until > v_now
         ),
         'receipts', v_receipts,
-        'retentionBacklog', v_retention
+        'retentionBacklog', v_retention,
+        'disk', counterfoil.disk_use()
     );
 end
 $function$;
 
 comment on function counterfoil.health() is
-'Signs of life as one JSON document: lanes, leases, attempts, queue with plays that no live worker knows, admission use, receipts, retention backlog, schema version.';
+'Signs of life as one JSON document: lanes, leases, attempts, queue with plays that no live worker knows, admission use, receipts, retention backlog, disk, schema version.';
 
 revoke all on function counterfoil.health() from public;

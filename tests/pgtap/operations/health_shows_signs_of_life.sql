@@ -5,7 +5,7 @@ select plan(28);
 
 select is(
   (select array_agg(k.key order by k.key) from jsonb_object_keys(counterfoil.health()) as k (key)),
-  array['admission', 'at', 'attempts', 'lanes', 'listeners', 'queue', 'receipts', 'retentionBacklog', 'schemaVersion', 'workers'], 'what there is to see');
+  array['admission', 'at', 'attempts', 'disk', 'lanes', 'listeners', 'queue', 'receipts', 'retentionBacklog', 'schemaVersion', 'workers'], 'what there is to see');
 select is(counterfoil.health() ->> 'schemaVersion', counterfoil.schema_version()::text, 'the schema version');
 select is(counterfoil.schema_version(), (select max(m.version) from counterfoil.schema_migrations as m), 'is that of the last migration');
 
