@@ -15,6 +15,15 @@ security invoker
 set search_path = pg_catalog, pg_temp
 as $function$
 begin
+    if greatest(array_ndims(p_org_ids), array_ndims(p_run_ids), array_ndims(p_through_seqs)) > 1 then
+        perform counterfoil.raise_invalid_argument(
+            'An array is no plain list.',
+            case
+                when array_ndims(p_org_ids) > 1 then 'p_org_ids' when array_ndims(p_run_ids) > 1 then 'p_run_ids' else 'p_through_seqs'
+            end,
+            'Give arrays of one dimension.'
+        );
+    end if;
     perform counterfoil.check_limit(
         coalesce(cardinality(p_org_ids), 0), 1, counterfoil.setting_integer('claim_batch_max'), 'p_org_ids'
     );

@@ -65,7 +65,7 @@ begin
             'Booleans: leaseAware, reclaimRunning, reclaimOwnRun, forceRefresh, forceFailedRefresh; a whole number: leaseSeconds.'
         );
     end if;
-    if p_lease_ids is not null and cardinality(p_lease_ids) <> cardinality(p_keys) then
+    if cardinality(p_lease_ids) <> cardinality(p_keys) or array_ndims(p_lease_ids) > 1 then
         perform counterfoil.raise_invalid_argument(
             'p_lease_ids must align with p_keys.', 'p_lease_ids', 'Give one lease id for each key, or none at all.'
         );

@@ -2,7 +2,7 @@
 begin;
 \ir ../setup.psql
 \ir setup.psql
-select plan(57);
+select plan(60);
 
 create function pg_temp.ack(p_run text, p_events text[], p_owner text default 'd1', p_allowance integer default 0, p_allow boolean default false)
 returns text language sql as $function$
@@ -149,6 +149,9 @@ returns text language sql as $function$
     select format('select counterfoil.acknowledge_deliveries(%L::text[], %L::text[], %L, %L::bigint[], %L)', p_orgs, p_runs, p_lane, p_seqs, p_owner)
 $function$;
 select pg_temp.raises(pg_temp.many('{}', '{}', '{}'), 'RL001', 'p_org_ids');
+select pg_temp.raises(pg_temp.many('{{a},{a}}', '{m1,m2}', '{1,2}'), 'RL001', 'p_org_ids');
+select pg_temp.raises(pg_temp.many('{a,a}', '{{m1,m2}}', '{1,2}'), 'RL001', 'p_run_ids');
+select pg_temp.raises(pg_temp.many('{a,a}', '{m1,m2}', '{{1,2}}'), 'RL001', 'p_through_seqs');
 select pg_temp.raises(pg_temp.many('{a,a}', '{m1}', '{1,2}'), 'RL001', 'p_run_ids');
 select pg_temp.raises(pg_temp.many('{a,a}', '{m1,m2}', '{1}'), 'RL001', 'p_through_seqs');
 select pg_temp.raises(pg_temp.many('{a,null}', '{m1,m2}', '{1,2}'), 'RL001', 'p_org_ids');
