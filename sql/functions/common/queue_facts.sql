@@ -1,7 +1,7 @@
 -- queue_facts: puts new facts of one run's lane up for delivery.
 --
 -- Promises: the lane ends at p_last_seq and has the urgency of what was added; it begins at p_first_seq when nothing was
---           pending. Answers whether the lane was empty before; sleepers are woken then.
+--           pending. Sleepers are woken when the lane was empty before. Answers p_last_seq.
 -- Locks:    the caller holds the run's row; then the lane, upserted.
 -- Raises:   nothing.
 -- Since:    1
@@ -16,7 +16,7 @@ create or replace function counterfoil.queue_facts(
     p_wait_seq bigint,
     p_now timestamptz
 )
-returns boolean
+returns bigint
 language plpgsql
 volatile
 parallel unsafe
@@ -54,11 +54,11 @@ begin
     if v_filled and exists (select from counterfoil.listeners as s where s.queue = p_lane) then
         perform counterfoil.wake(p_lane);
     end if;
-    return v_filled;
+    return p_last_seq;
 end
 $function$;
 
 comment on function counterfoil.queue_facts(text, text, text, bigint, bigint, bigint, bigint, timestamptz) is
-'Puts facts p_first_seq to p_last_seq of a lane up for delivery, with the positions of a terminal and of the last public wait among them, and wakes sleepers when the lane was empty, which it answers. Private.';
+'Puts facts p_first_seq to p_last_seq of a lane up for delivery, with the positions of a terminal and of the last public wait among them, and wakes sleepers when the lane was empty; answers p_last_seq. Private.';
 
 revoke all on function counterfoil.queue_facts(text, text, text, bigint, bigint, bigint, bigint, timestamptz) from public;

@@ -32,7 +32,6 @@ declare
     v_delivery_key uuid := gen_random_uuid();
     v_lane text := counterfoil.fact_lane(p_payload);
     v_seq bigint;
-    v_filled boolean;
 begin
     if p_event_type = 'run.created' then
         insert into counterfoil.fact_counters (org_id, run_id, last_seq, facts) values (p_org_id, p_run_id, 0, 0);
@@ -58,14 +57,13 @@ begin
     set last_seq = v_seq, facts = c.facts + 1
     where c.org_id = p_org_id and c.run_id = p_run_id;
 
-    -- Assigned, not performed: an assignment spares the call a query of its own.
-    v_filled := counterfoil.queue_facts(
+    -- Returned, not performed: that spares the call a query of its own.
+    return counterfoil.queue_facts(
         p_org_id, p_run_id, v_lane, v_seq, v_seq,
         case when counterfoil.event_kind(p_event_type) = 'terminal' then v_seq end,
         case when counterfoil.is_public_wait(p_event_type, p_payload) then v_seq end,
         p_now
     );
-    return v_seq;
 end
 $function$;
 

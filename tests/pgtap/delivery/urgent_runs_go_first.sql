@@ -2,7 +2,7 @@
 begin;
 \ir ../setup.psql
 \ir setup.psql
-select plan(46);
+select plan(48);
 
 -- In this order they came; none has a time in common with another.
 select pg_temp.quiet_run('plain');
@@ -131,6 +131,15 @@ end
 $function$;
 select pg_temp.only_free(l, o, g)
 from unnest(array['lifecycle', 'search']) as l, unnest(array['admission_first', 'oldest_ready']) as o, unnest(array['acme', null]) as g;
+
+delete from counterfoil.lanes;
+select pg_temp.quiet_run('both');
+select pg_temp.fact('both', 'both-l');
+select pg_temp.quiet_run('other');
+select pg_temp.fact('other', 'other-q', 'runner.logs', '{"searchOnly": true}');
+select is(pg_temp.claim('z', p_lane => 'search', p_org => 'acme'), array['other-q'], 'nor does the other lane');
+update counterfoil.lanes set lease_owner = null, lease_expires_at = null, lease_through_seq = null;
+select is(pg_temp.claim('z', p_lane => 'search', p_org => 'acme', p_priority => 'oldest_ready'), array['other-q'], 'in either order');
 
 -- The order of one org's claims.
 delete from counterfoil.lanes;
