@@ -137,7 +137,8 @@ def projector(
         ).fetchall()
         for org, _, _, event in rows:
             connection.execute(
-                "select counterfoil.materialize_runtime_outbox_event(%s, %s, %s) is null",
+                "select counterfoil.materialize_runtime_outbox_event(%s, %s, %s) is null"
+                " from pg_catalog.set_config('synchronous_commit', 'off', true)",
                 (org, event, owner),
             )
         through = {(org, run): seq for org, run, seq, _ in rows}

@@ -129,13 +129,16 @@ class JournalFunctions:
         """Turn a deferred fact into journal rows; InvalidProjectionError when it never can be.
 
         The fact's payload stays in the database: ``project_fact`` has its ledger events afterwards.
+        The commit waits for no disk: what a crash takes is done again, for the freeze or the
+        acknowledgement that follows is on the disk only together with all before it.
         """
         await self._executor.rows(
             _Done,
             "select m.payload is not null as done"
             " from {schema}.materialize_runtime_outbox_event(p_org_id => %(p_org_id)s::text,"
             " p_event_id => %(p_event_id)s::text,"
-            " p_lease_owner => %(p_lease_owner)s::text) as m (payload)",
+            " p_lease_owner => %(p_lease_owner)s::text) as m (payload),"
+            " pg_catalog.set_config('synchronous_commit', 'off', true)",
             {"p_org_id": org_id, "p_event_id": event_id, "p_lease_owner": lease_owner},
             timeout_ms=timeout_ms,
         )

@@ -10,7 +10,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from counterfoil.database import Database
+from counterfoil.database import Database, OnConnection
 from counterfoil.delivering.deliveries import held_runs, materialise
 from counterfoil.dispatcher import Dispatcher
 from counterfoil.functions import Functions
@@ -165,6 +165,28 @@ async def test_search_facts_go_on_while_every_lifecycle_lane_is_blocked(scene: S
         await scene.eventually(lambda: pending(scene, "search"), lambda runs: runs == 0)
     assert await entries(scene) == RUNS * 5
     assert await blocked(scene, "lifecycle") == RUNS
+
+
+async def test_indexing_waits_for_no_disk_and_the_acknowledgement_does(scene: Scene) -> None:
+    await scene.start()
+    await scene.append("f", "runner.logs", SEARCH | {"lines": ["one"]})
+    await scene.functions.claim_deliveries("me", 120, 64, 1, lane="search")
+    connection = await psycopg.AsyncConnection.connect(scene.dsn, autocommit=True)
+    async with connection:
+        functions = Functions(OnConnection(connection))
+
+        async def waits() -> str:
+            [found] = await (await connection.execute("show synchronous_commit")).fetchall()
+            return str(found[0])
+
+        await connection.execute("set synchronous_commit = on")
+        async with connection.transaction():
+            await functions.materialize_runtime_outbox_event(ORG, "f", "me")
+            assert await waits() == "off"
+        async with connection.transaction():
+            await functions.acknowledge_delivery(ORG, "run", ["f"], "me")
+            assert await waits() == "on"
+    assert await entries(scene) == 1
 
 
 async def test_a_lease_is_renewed_when_it_might_end_before_the_next_statement_does(
