@@ -35,7 +35,7 @@ def measured_database(dsn: str | None) -> Iterator[str]:
             migrations.migrate(server.dsn())
             yield server.dsn()
         finally:
-            server.stop()
+            server.remove()
 
 
 def empty_tables(dsn: str) -> None:

@@ -54,7 +54,7 @@ class TestServer:
         trace: TracebackType | None,
     ) -> None:
         if self._server is not None:
-            self._server.stop()
+            self._server.remove()
         elif self._template is not None:
             self._drop(self._template)
         if self._folder is not None:

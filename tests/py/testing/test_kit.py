@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
+from psycopg.conninfo import conninfo_to_dict
 
 from counterfoil import AsyncRun, PermanentError, Run, Worker
 from counterfoil.testing import Kit
+from counterfoil.testing.databases import TestServer
 
 
 def test_a_killed_worker_unwinds_nothing_and_the_run_goes_on(kit: Kit) -> None:
@@ -161,3 +164,11 @@ def test_a_worker_with_nothing_to_do_ends_at_once(kit: Kit) -> None:
     kit.run(play)
     for _ in range(5):  # it is stopped before it has begun
         kit.run_on().assert_waiting("go")
+
+
+def test_a_session_s_own_server_leaves_nothing_behind() -> None:
+    """Also where it lies elsewhere than asked, as root's does."""
+    with TestServer() as server, server.database() as dsn:
+        place = Path(str(conninfo_to_dict(dsn)["host"])).parent
+        assert (place / "data").is_dir()
+    assert not place.exists()
