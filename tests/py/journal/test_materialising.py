@@ -15,6 +15,7 @@ from counterfoil.delivering.deliveries import held_runs, materialise
 from counterfoil.dispatcher import Dispatcher
 from counterfoil.functions import Functions
 from tests.py.driver.scene import ORG, Scene
+from tests.servers.pooler import transaction_pooler
 
 RUNS = 24
 SEARCH = {"searchOnly": True, "deferredProjection": True}
@@ -216,15 +217,21 @@ async def test_a_lease_is_renewed_when_it_might_end_before_the_next_statement_do
     assert await entries(scene) == 6
 
 
-async def test_projectors_side_by_side_index_each_line_once(scene: Scene) -> None:
+async def index_all(scene: Scene, projectors: list[Dispatcher]) -> None:
+    """Let the projectors work until nothing is left to index."""
+    tasks = [asyncio.create_task(projector.run()) for projector in projectors]
+    await scene.eventually(lambda: pending(scene, "search"), lambda runs: runs == 0)
+    for projector in projectors:
+        projector.stop()
+    await asyncio.gather(*tasks)
+
+
+async def test_projectors_side_by_side_behind_a_pooler_index_each_line_once(scene: Scene) -> None:
     await begin_runs(scene, lifecycle=0, search=10)
-    async with Database(scene.dsn) as database:
-        others = [Dispatcher(database, replace(scene.settings, poll_seconds=0.1)) for _ in range(3)]
-        tasks = [asyncio.create_task(other.run()) for other in others]
-        await scene.eventually(lambda: pending(scene, "search"), lambda runs: runs == 0)
-        for other in others:
-            other.stop()
-        await asyncio.gather(*tasks)
+    settings = replace(scene.settings, poll_seconds=0.1, listen=False)
+    with transaction_pooler(scene.dsn, 2) as dsn:
+        async with Database(dsn, max_size=4) as database:
+            await index_all(scene, [Dispatcher(database, settings) for _ in range(3)])
     [found] = await scene.rows(
         "select count(*) as entries, count(distinct line) as lines from counterfoil.run_journal"
     )
