@@ -7,11 +7,13 @@ import json
 from collections.abc import Awaitable, Callable
 
 import pytest
+from psycopg import sql
 
 from counterfoil.delivering.deliveries import DeliveryReport
 from counterfoil.delivering.turns import Turns
 from counterfoil.json_text import JsonText
-from tests.py.driver.scene import ORG, Scene, open_scene
+from tests.py.driver.scene import ORG, PATIENCE, Scene, open_scene
+from tests.servers.databases import Connect
 from tests.servers.pooler import transaction_pooler
 
 
@@ -192,7 +194,7 @@ async def skipped(scene: Scene) -> None:
 
 @pytest.mark.parametrize("freed", [released, replayed, skipped])
 async def test_what_is_given_back_wakes_a_sleeper(
-    scene: Scene, freed: Callable[[Scene], Awaitable[None]]
+    scene: Scene, connect: Connect, freed: Callable[[Scene], Awaitable[None]]
 ) -> None:
     await scene.start()
     async with scene.dispatching():
@@ -203,12 +205,12 @@ async def test_what_is_given_back_wakes_a_sleeper(
     if freed is not released:
         no = {"message": "no", "retryable": False, "eventId": "p1"}
         await scene.functions.settle_delivery_failure(ORG, "run", ["p1", "p2"], "another", no)
-    async with scene.dispatching(poll_seconds=30.0):
-        await scene.eventually(
-            lambda: scene.rows("select * from counterfoil.listeners where queue = 'lifecycle'"),
-            len,
-        )
-        await freed(scene)
+    channel = await scene.functions.start_listening("sleeper", "lifecycle", 60)
+    sleeper = await connect(scene.dsn)
+    await sleeper.execute(sql.SQL("listen {}").format(sql.Identifier(channel)))
+    await freed(scene)
+    assert [heard async for heard in sleeper.notifies(timeout=PATIENCE, stop_after=1)]
+    async with scene.dispatching():
         await scene.all_delivered()
 
 
