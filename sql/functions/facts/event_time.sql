@@ -1,7 +1,8 @@
 -- event_time: when a producer says that something happened.
 --
 -- Promises: the time that a JSON number (milliseconds since 1970) or an ISO 8601 string with seconds and an offset
---           names; null for anything else, such as the 31st of February.
+--           names; null for anything else, such as the 31st of February. Of the years 1 to 9999 in UTC, so that it can be
+--           written as such a string again, in a cursor.
 -- Locks:    nothing.
 -- Raises:   nothing.
 -- Since:    1
@@ -18,6 +19,7 @@ as $function$
 declare
     v_parts text[];
     v_millis numeric;
+    v_at timestamptz;
 begin
     case coalesce(jsonb_typeof(p_value), 'null')
         when 'number' then
@@ -40,7 +42,11 @@ begin
                     day from make_date(v_parts[1]::integer, v_parts[2]::integer, 1) + interval '1 month - 1 day'
                 )
             then
-                return (p_value #>> '{}')::timestamptz;
+                v_at := (p_value #>> '{}')::timestamptz;
+                -- An offset leads out of the years that four digits can name.
+                if v_at >= '0001-01-01T00:00:00Z' and v_at < '10000-01-01T00:00:00Z' then
+                    return v_at;
+                end if;
             end if;
         else
             return null;

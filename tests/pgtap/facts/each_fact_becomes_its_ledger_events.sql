@@ -106,9 +106,11 @@ select is(
     (select array_agg(counterfoil.event_time(v::jsonb)) from unnest(array[
         'null', 'true', '"x"', '"2026-01-01"', '"2026-01-01T00:00:00"', '"2026-13-01T00:00:00Z"', '"2026-01-32T00:00:00Z"',
         '"2026-01-01T24:00:00Z"', '"2026-01-01T00:60:00Z"', '"2026-01-01T00:00:60Z"', '"2026-01-01T00:00:00+16:00"', '"0000-01-01T00:00:00Z"',
-        '253402300800000', '-62135596800001', '1e400'
+        '253402300800000', '-62135596800001', '1e400',
+        -- In UTC no year of four digits: a cursor could not name it.
+        '"0001-01-01T00:00:00+14:00"', '"9999-12-31T23:59:59-14:00"', '"9999-12-31T23:59:59.9999999Z"'
     ]) as v),
-    array_fill(null::timestamptz, array[15]), 'what names no time'
+    array_fill(null::timestamptz, array[18]), 'what names no time'
 );
 select is(counterfoil.event_time(null), null, 'nothing');
 
