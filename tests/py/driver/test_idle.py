@@ -18,7 +18,7 @@ from counterfoil.stack import free_port, local_secrets
 from tests.servers.databases import create_database, database_name, drop_database
 
 POLL = 0.05
-SHORT, LONG = 0.5, 2.5
+SHORT, LONG = 0.5, 4.5
 
 
 def settings_for(dsn: str) -> Settings:
@@ -165,8 +165,8 @@ async def test_a_process_without_work_asks_once_a_poll(
     finally:
         for dsn in dsns.values():
             drop_database(admin_dsn, dsn)
-    # A poll more or less, at either end of either life.
-    slack = 4 / ((LONG - SHORT) / POLL)
+    # A busy machine may take up to half a second longer to start the one life than the other.
+    slack = 10 / ((LONG - SHORT) / POLL)
     assert {
         name: rate for name, rate in found.items() if rate > PROCESSES[name][2] + slack
     } == {}, found
