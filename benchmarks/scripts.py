@@ -1,7 +1,7 @@
 """Clients that are pgbench scripts: they leave the processor to the server, whose work is measured.
 
-A client written in Python spends more on a call than the server does, and the more the cheaper the
-call: it would measure itself, and flatter whatever is compared with a cheap call.
+A client written in Python needs the processor as well, the same for a cheap call as for a dear one:
+on a small machine it would measure itself, and flatter whatever is compared with a cheap call.
 """
 
 from __future__ import annotations
