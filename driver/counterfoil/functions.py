@@ -7,7 +7,7 @@ Errors are those of `counterfoil.errors`, by SQLSTATE.
 from __future__ import annotations
 
 from counterfoil.calls.claims import Acknowledgement, ClaimedFact, ClaimFunctions
-from counterfoil.calls.dead_letters import BlockedFact, DeadLetterFunctions
+from counterfoil.calls.dead_letters import BlockedFact, DeadLetterFunctions, ReplayedFact
 from counterfoil.calls.delivery import (
     AcknowledgedLane,
     DeliveryDue,
@@ -67,6 +67,7 @@ __all__ = [
     "ReleasedAttempt",
     "Renewal",
     "RenewedLane",
+    "ReplayedFact",
     "RunOutcome",
     "ScheduleCreated",
     "ScheduleEntry",

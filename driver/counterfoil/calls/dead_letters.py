@@ -28,6 +28,16 @@ class BlockedFact:
 
 
 @dataclass(frozen=True, slots=True)
+class ReplayedFact:
+    """A fact that is tried again; ``blocked_before`` is for the next call."""
+
+    org_id: str
+    run_id: str
+    event_id: str
+    blocked_before: datetime
+
+
+@dataclass(frozen=True, slots=True)
 class _EventId:
     event_id: str
 
@@ -71,6 +81,34 @@ class DeadLetterFunctions:
             {"p_org_id": org_id, "p_run_id": run_id, "p_event_id": event_id, "p_reason": reason},
         )
         return [row.event_id for row in rows]
+
+    async def replay_all_blocked(
+        self,
+        reason: str,
+        org_id: str | None = None,
+        code: str | None = None,
+        blocked_before: datetime | None = None,
+        limit: int = 1000,
+    ) -> list[ReplayedFact]:
+        """Try many blocked facts again: of one org or all, with that error code or any.
+
+        Call it with the ``blocked_before`` of its first answer until it answers nothing.
+        """
+        return await self._executor.rows(
+            ReplayedFact,
+            "select r.org_id, r.run_id, r.event_id, r.blocked_before"
+            " from {schema}.replay_all_blocked(p_reason => %(p_reason)s::text,"
+            " p_org_id => %(p_org_id)s::text, p_code => %(p_code)s::text,"
+            " p_blocked_before => %(p_blocked_before)s::timestamptz,"
+            " p_limit => %(p_limit)s::integer) as r",
+            {
+                "p_reason": reason,
+                "p_org_id": org_id,
+                "p_code": code,
+                "p_blocked_before": blocked_before,
+                "p_limit": limit,
+            },
+        )
 
     async def skip_blocked(self, org_id: str, run_id: str, event_id: str, reason: str) -> None:
         """Pass over a blocked fact, for a reason that is kept."""

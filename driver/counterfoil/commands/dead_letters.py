@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 from typing import Annotated, Any
 
@@ -21,7 +20,6 @@ from counterfoil.commands.common import (
     settings_of,
     told,
 )
-from counterfoil.errors import InvalidStateError
 from counterfoil.functions import BlockedFact
 
 app = typer.Typer()
@@ -135,20 +133,10 @@ def replay_all(
     """Try again all that is blocked, as after an outage of the receiver."""
 
     async def ask() -> int:
-        count, cursor = 0, None
+        count, before = 0, None
         async with functions_of(settings_of(dsn, schema, config)) as functions:
-            while page := await functions.list_blocked(org, cursor, PAGE):
-                cursor = page[-1].cursor
-                for fact in page:
-                    if code is not None and fact.last_error.get("code") != code:
-                        continue
-                    # What was frozen with another fact was replayed with it.
-                    with contextlib.suppress(InvalidStateError):
-                        count += len(
-                            await functions.replay_blocked(
-                                fact.org_id, fact.run_id, fact.event_id, reason
-                            )
-                        )
+            while done := await functions.replay_all_blocked(reason, org, code, before):
+                count, before = count + len(done), done[0].blocked_before
         return count
 
     count = run_async(ask())

@@ -28,11 +28,7 @@ begin
     perform counterfoil.check_id(p_org_id, 'p_org_id');
     perform counterfoil.check_id(p_run_id, 'p_run_id');
     perform counterfoil.check_id(p_event_id, 'p_event_id');
-    if coalesce(btrim(p_reason), '') = '' or length(p_reason) > 1000 then
-        perform counterfoil.raise_invalid_argument(
-            'p_reason is missing or too long.', 'p_reason', 'Say in 1 to 1000 characters why; it is kept in the audit trail.'
-        );
-    end if;
+    perform counterfoil.check_reason(p_reason);
 
     select o.lane, o.seq, o.event_type
     into lane, seq, event_type

@@ -16,34 +16,8 @@ called on null input
 security definer
 set search_path = pg_catalog, pg_temp
 as $function$
-declare
-    v_blocked record;
-    v_replayed text[];
-    v_audit_id uuid := gen_random_uuid();
 begin
-    select b.* into strict v_blocked from counterfoil.lock_blocked(p_org_id, p_run_id, p_event_id, p_reason) as b;
-
-    with replayed as (
-        delete from counterfoil.fact_failures as x
-        where
-            x.org_id = p_org_id and x.run_id = p_run_id and x.lane = v_blocked.lane and x.state <> 'skipped'
-            and (x.seq = v_blocked.seq or (v_blocked.seq <= v_blocked.receipt_through_seq and x.seq <= v_blocked.receipt_through_seq))
-        returning x.event_id, x.seq
-    )
-
-    select array_agg(r.event_id order by r.seq) into v_replayed from replayed as r;
-
-    perform counterfoil.settle_lane_head(p_org_id, p_run_id, v_blocked.lane, v_blocked.locked_at);
-    perform counterfoil.wake(v_blocked.lane);
-
-    insert into counterfoil.operator_audit (org_id, audit_id, recorded_at, actor, action, target, reason, details)
-    values (
-        p_org_id, v_audit_id, v_blocked.locked_at, session_user, 'replay_blocked',
-        jsonb_build_object('runId', p_run_id, 'eventId', p_event_id), p_reason,
-        jsonb_build_object('lane', v_blocked.lane, 'seq', v_blocked.seq, 'replayed', to_jsonb(v_replayed))
-    );
-
-    return query select r.event_id from unnest(v_replayed) as r (event_id);
+    return query select r.event_id from counterfoil.replay_fact(p_org_id, p_run_id, p_event_id, p_reason) as r;
 end
 $function$;
 

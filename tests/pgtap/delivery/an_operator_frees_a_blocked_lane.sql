@@ -2,7 +2,7 @@
 begin;
 \ir ../setup.psql
 \ir setup.psql
-select plan(55);
+select plan(66);
 
 create function pg_temp.block(p_run text, p_events text[], p_only text default null)
 returns void language sql as $function$
@@ -157,6 +157,36 @@ select pg_temp.raises($$ select counterfoil.list_blocked('zeta', '{"orgId": "acm
     'RL001', 'p_after', 'a page of one org is not continued in another');
 select pg_temp.raises($$ select counterfoil.list_blocked(p_limit => 0) $$, 'RL001', 'p_limit');
 select pg_temp.raises($$ select counterfoil.list_blocked(p_after => '{"orgId": "acme"}') $$, 'RL001', 'p_after');
+
+-- All that an outage blocked, in calls that come to an end though some of it is blocked again at once.
+create function pg_temp.replay_all(p_before timestamptz default null, p_code text default null, p_org text default null, p_limit integer default 1000)
+returns jsonb language sql as $function$
+    select pg_temp.grid(format('select r.org_id, r.event_id from counterfoil.replay_all_blocked(%L, %L, %L, %L, %L) as r',
+        'it is back', p_org, p_code, p_before, p_limit))
+$function$;
+select pg_temp.quiet_run('o' || i) from generate_series(1, 2) as i;
+select pg_temp.fact('o1', 'o1' || x), pg_temp.fact('o2', 'o2' || x) from unnest(array['a', 'b']) as x;
+select pg_temp.claim('d1', 'o' || i) from generate_series(1, 2) as i;
+select pg_temp.freeze('o1', array['o1a', 'o1b']);
+select counterfoil.settle_delivery_failure('acme', 'o' || i, array['o' || i || 'a', 'o' || i || 'b'], 'd1',
+    '{"message": "away", "code": "http_503", "retryable": false}') from generate_series(1, 2) as i;
+select is(pg_temp.replay_all(p_code => 'http_503', p_org => 'zeta'), '[]', 'none of another org');
+select is(pg_temp.replay_all(p_code => 'http_404'), '[]', 'none with another error');
+select is(pg_temp.replay_all(p_code => 'http_503', p_limit => 1), '[["acme", "o1a"], ["acme", "o1b"]]', 'a limit cuts no receipt');
+select is(pg_temp.replay_all(p_before => '-infinity', p_code => 'http_503'), '[]', 'none that was blocked later');
+create temporary table cut as select clock_timestamp() as at;
+select is(pg_temp.replay_all((select at from cut), 'http_503'), '[["acme", "o2a"], ["acme", "o2b"]]', 'the rest, with that error');
+select pg_temp.claim('d1', 'o1');
+select pg_temp.block('o1', array['o1a', 'o1b']);
+select is(pg_temp.replay_all((select at from cut), 'http_503'), '[]', 'what is blocked again later is left');
+select is(pg_temp.replay_all((select at from cut)), '[["acme", "p1x"], ["acme", "p2x"], ["acme", "p3x"], ["acme", "t-end"], ["zeta", "z1"]]', 'of every org, with any error');
+select is(pg_temp.blocked(), '["o1a", "o1b"]', 'all else is tried again');
+select is(
+    (select jsonb_agg(a.target order by a.target) from counterfoil.operator_audit as a where a.reason = 'it is back' and a.org_id = 'zeta'),
+    '[{"runId": "z", "eventId": "z1"}]', 'the audit trail knows each'
+);
+select pg_temp.raises($$ select counterfoil.replay_all_blocked(' ') $$, 'RL001', 'p_reason', 'also where nothing would be replayed');
+select pg_temp.raises($$ select counterfoil.replay_all_blocked('x', p_limit => 0) $$, 'RL001', 'p_limit');
 
 select * from finish();
 rollback;

@@ -187,6 +187,7 @@ CALLS: dict[str, str] = {
     "renew_delivery(text, text, text[], text, integer, boolean)": (
         f"{HEAD}, {FACTS}, 'd', 300, true"
     ),
+    "replay_all_blocked(text, text, text, timestamp with time zone, integer)": "'mended'",
     "replay_blocked(text, text, text, text)": f"{HEAD}, 'bad', 'mended'",
     "resume_run(text, text, text, jsonb, text)": f"{HEAD}, 'event', 'null', 'signal'",
     "resume_schedule(text, text)": "'org', 'paused'",
