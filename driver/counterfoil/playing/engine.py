@@ -117,6 +117,8 @@ class Engine:
         """Work until `stop`. Raises SchemaVersionError when the schema does not fit."""
         loops = [
             asyncio.create_task(self._every(self._beat_seconds, self._beat)),
+            # Apart from the beat: a gateway that does not answer must not cost the runs' leases.
+            asyncio.create_task(self._every(self._beat_seconds, self._renew_steps)),
             asyncio.create_task(self._every(self._options.recover_seconds, self._recover)),
         ]
         try:
@@ -290,7 +292,9 @@ class Engine:
             executing.session.renewed(sent_at)
             if answer.outcome == "cancel_requested":
                 executing.session.interrupt(RunCancelled)
-        await asyncio.gather(*(executing.renew_steps() for executing in held))
+
+    async def _renew_steps(self) -> None:
+        await asyncio.gather(*(executing.renew_steps() for executing in list(self._executing)))
 
     async def _recover(self) -> None:
         """What the database must be asked for now and then, unless a worker without work has."""

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import threading
 from collections import Counter
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import psycopg
@@ -16,7 +18,7 @@ from counterfoil.functions import ClaimedAttempt
 from counterfoil.playing import gateway_receipts
 from counterfoil.tokens import TokenSigner
 from tests.py.driver.scene import KEY
-from tests.py.worker.bench import ORG, Bench
+from tests.py.worker.bench import ORG, PATIENCE, Bench
 from tests.py.worker.keepers import through_a_gateway
 
 PATH = gateway_receipts.PATH
@@ -166,6 +168,35 @@ async def test_a_gateway_that_is_away_is_waited_for(bench: Bench, status: int, b
         calls = counting(worker)
         run = await result(bench, worker)
     assert (run["result"], run["attempt"], calls) == ([None, "b"], 1, [1])
+
+
+async def test_a_gateway_that_does_not_answer_costs_no_run_its_lease(bench: Bench) -> None:
+    async with through_a_gateway(bench) as between:
+        worker = bench.worker()
+        go_on = threading.Event()
+
+        @worker.play("long")
+        def long(run: Run) -> int:
+            run.step("wait", lambda: go_on.wait(PATIENCE))
+            return run.attempt
+
+        await bench.launch("long")
+        async with bench.working(worker):
+            query = "select heartbeat_at as at from counterfoil.attempts"
+            await bench.eventually(
+                lambda: bench.rows("select key from counterfoil.step_receipts"), bool
+            )
+            answer = asyncio.Event()
+            silence = between.fault(PATH, hold=answer)
+            await asyncio.wait_for(silence.reached.wait(), PATIENCE)
+            (silent_since,) = await bench.rows("select clock_timestamp() as at")
+            await bench.eventually(
+                lambda: bench.rows(query),
+                lambda beats: beats[-1]["at"] > silent_since["at"] + timedelta(seconds=5),
+            )
+            answer.set()
+            go_on.set()
+            assert (await bench.ended())["result"] == 1
 
 
 async def test_a_gateway_that_redirects_is_an_error(bench: Bench) -> None:
