@@ -11,9 +11,9 @@ import threading
 import time
 import uuid
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 import psycopg
 
@@ -26,8 +26,11 @@ from counterfoil.playing.receipts import DatabaseReceipts, Recalled, Receipts
 from counterfoil.playing.session import Session
 from counterfoil.values import arguments_digest
 
+Item = TypeVar("Item")
+Answer = TypeVar("Answer")
+
 CLAIM_BATCH = 100
-"""Receipts that one call claims at most."""
+"""Receipts that one call claims, or renews, at most."""
 _FIRST_WAIT = 0.1
 _LONGEST_WAIT = 2.0
 _LONGEST_KEY = 1000
@@ -86,6 +89,7 @@ class Steps:
         self._lock = threading.Lock()
         self._seen: Counter[str] = Counter()
         self._held: dict[tuple[str, str], _Held] = {}
+        self._given_up: dict[str, str] = {}
         self._recalled: Recalled | None = None
         self._recalling: asyncio.Task[None] | None = None
 
@@ -152,8 +156,10 @@ class Steps:
             known = [self.known(step) for step in steps]
             if None not in known:
                 return known
-        lease_ids = [uuid.uuid4().hex for _ in steps]
-        found = await self._session.call(lambda: self._claim(steps, lease_ids, shared=shared))
+        # Who gave a shared step up and comes back to it must not wait for a lease of its own.
+        lease_ids = [self._given_up.pop(step.key, "") or uuid.uuid4().hex for step in steps]
+        asked = list(zip(steps, lease_ids, strict=True))
+        found = await self._session.call(lambda: self._claim(asked, shared=shared))
         claims: list[Claim | None] = []
         for step, lease_id, answer in zip(steps, lease_ids, found, strict=True):
             if answer.claimed:
@@ -202,7 +208,8 @@ class Steps:
 
     def abandon(self, claim: Claim) -> None:
         """Stop renewing a step that will not be settled; safe from any thread."""
-        self._held.pop((claim.step.key, claim.lease_id), None)
+        if self._held.pop((claim.step.key, claim.lease_id), None) and claim.step.shared:
+            self._given_up[claim.step.key] = claim.lease_id
 
     async def fail(self, claim: Claim, error: BaseException) -> None:
         """Remember that the step failed: for good with PermanentError, else until the next try."""
@@ -217,7 +224,7 @@ class Steps:
         try:
             if claim.unclaimed:
                 (answer,) = await self._session.call(
-                    lambda: self._claim([claim.step], [claim.lease_id], shared=False)
+                    lambda: self._claim([(claim.step, claim.lease_id)], shared=False)
                 )
                 if not answer.claimed:
                     return
@@ -235,13 +242,10 @@ class Steps:
             for held in list(self._held.values())
             if now - held.renewed_at > self._session.lease_seconds / 4
         ]
-        new = [held for held in due if not held.claimed]
-        for start in range(0, len(new), CLAIM_BATCH):
-            part = new[start : start + CLAIM_BATCH]
-            await self._claim([h.step for h in part], [h.lease_id for h in part], shared=False)
-        old = [self._proof(held.step, held.lease_id) for held in due if held.claimed]
-        if old:
-            await self._receipts.heartbeat(old, self._session.lease_seconds)
+        for part in _batches([held for held in due if not held.claimed]):
+            await self._claim([(held.step, held.lease_id) for held in part], shared=False)
+        for part in _batches([held for held in due if held.claimed]):
+            await _in_parts(part, self._heartbeat)
         for held in due:
             held.claimed = True
             held.renewed_at = now
@@ -255,9 +259,8 @@ class Steps:
     async def _read_recalled(self) -> None:
         self._recalled = await self._session.call(lambda: self._receipts.recall(self._own_keys))
 
-    async def _claim(
-        self, steps: Sequence[Step], lease_ids: Sequence[str], *, shared: bool
-    ) -> Sequence[Receipt]:
+    async def _claim(self, asked: Sequence[tuple[Step, str]], *, shared: bool) -> Sequence[Receipt]:
+        """One answer for each step and the lease id to claim it under."""
         # Nobody but this run can hold a step of its own: what is still leased died with an earlier
         # attempt. A shared step may be in the hands of a run that is alive, whose lease is waited
         # for, unless an earlier attempt of this run left it.
@@ -266,17 +269,17 @@ class Steps:
             "leaseSeconds": self._session.lease_seconds,
             "reclaimOwnRun" if shared else "reclaimRunning": True,
         }
-        try:
-            return await self._receipts.claim([step.key for step in steps], lease_ids, options)
-        except PayloadTooLargeError:
-            # More than the setting `receipt_batch_max` allows in one call.
-            half = len(steps) // 2
-            if half == 0:
-                raise
-            return [
-                *await self._claim(steps[:half], lease_ids[:half], shared=shared),
-                *await self._claim(steps[half:], lease_ids[half:], shared=shared),
-            ]
+        return await _in_parts(
+            asked,
+            lambda part: self._receipts.claim(
+                [step.key for step, _ in part], [lease_id for _, lease_id in part], options
+            ),
+        )
+
+    async def _heartbeat(self, part: Sequence[_Held]) -> Sequence[None]:
+        proofs = [self._proof(held.step, held.lease_id) for held in part]
+        await self._receipts.heartbeat(proofs, self._session.lease_seconds)
+        return ()
 
     def _hold(self, claim: Claim) -> None:
         held = _Held(claim.step, claim.lease_id, claimed=not claim.unclaimed)
@@ -288,6 +291,24 @@ class Steps:
             "leaseId": lease_id,
             "runAttempt": self._session.claimed.attempt,
         }
+
+
+def _batches(items: Sequence[Item]) -> Iterator[Sequence[Item]]:
+    for start in range(0, len(items), CLAIM_BATCH):
+        yield items[start : start + CLAIM_BATCH]
+
+
+async def _in_parts(
+    items: Sequence[Item], call: Callable[[Sequence[Item]], Awaitable[Sequence[Answer]]]
+) -> Sequence[Answer]:
+    """The call's answers for all items, in as many calls as `receipt_batch_max` makes needed."""
+    try:
+        return await call(items)
+    except PayloadTooLargeError:
+        half = len(items) // 2
+        if half == 0:
+            raise
+        return [*await _in_parts(items[:half], call), *await _in_parts(items[half:], call)]
 
 
 def _settled(step: Step, receipt: Mapping[str, Any]) -> Claim | None:

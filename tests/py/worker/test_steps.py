@@ -297,6 +297,33 @@ async def test_a_map_may_be_larger_than_a_call(bench: Bench) -> None:
         assert (await bench.ended())["result"] == [0, 1, 2, 3, 4]
 
 
+async def test_more_long_steps_than_a_call_may_touch_are_renewed(bench: Bench) -> None:
+    worker = bench.worker()
+    await bench.rows("select counterfoil.set_setting('receipt_batch_max', '2')")
+    go_on = asyncio.Event()
+    loop = asyncio.get_running_loop()
+
+    @worker.play("long")
+    async def long(run: AsyncRun) -> Any:
+        async def compute(n: int) -> int:
+            await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(go_on.wait(), loop))
+            return n
+
+        return await asyncio.gather(*(run.step("s", compute, n, key=f"k{n}") for n in range(5)))
+
+    await bench.launch("long")
+    async with bench.working(worker):
+        await bench.eventually(
+            lambda: bench.rows(
+                "select key from counterfoil.step_receipts"
+                " where lease_expires_at > claimed_at + interval '6 seconds'"
+            ),
+            lambda renewed: len(renewed) == 5,
+        )
+        go_on.set()
+        assert (await bench.ended())["result"] == [0, 1, 2, 3, 4]
+
+
 async def test_a_map_that_fails_stops_and_keeps_what_was_done(bench: Bench) -> None:
     worker = bench.worker()
     calls: Counter[int] = Counter()
@@ -333,6 +360,23 @@ async def test_a_coroutine_may_give_up_on_a_step_and_try_it_again(bench: Bench) 
     await bench.launch("hurry")
     async with bench.working(worker):
         assert (await bench.ended())["result"] == "gave up"
+
+
+async def test_who_gave_a_shared_step_up_does_not_wait_for_itself(bench: Bench) -> None:
+    # A lease of a minute: twice as long as the bench is patient.
+    worker = bench.worker(lease_seconds=60)
+
+    @worker.play("hurry")
+    async def hurry(run: AsyncRun) -> Any:
+        try:
+            async with asyncio.timeout(0.3):
+                await run.step("slow", asyncio.sleep, 60, key="k")
+        except TimeoutError:
+            return await run.step("slow", lambda: "again", key="k")
+
+    await bench.launch("hurry")
+    async with bench.working(worker):
+        assert (await bench.ended())["result"] == "again"
 
 
 async def test_steps_may_hold_steps_and_log(bench: Bench) -> None:
