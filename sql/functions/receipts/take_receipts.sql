@@ -111,7 +111,7 @@ begin
         ) as w;
     end if;
 
-    -- Once, or again where retention took a receipt away between the look and the answer.
+    -- Once, or again where between the look and the answer retention took a receipt away, or its holder gave it up.
     loop
         v_now := clock_timestamp();
         insert into counterfoil.step_receipts as r (
@@ -193,42 +193,49 @@ begin
                     r.status = 'running' and r.lease_id = v_lease_ids[1]
                     and r.run_id = p_run_id and r.run_attempt is not distinct from p_run_attempt as mine
             ) as m
-            where r.org_id = p_org_id and r.key = p_keys[1];
+            where
+                r.org_id = p_org_id and r.key = p_keys[1] and (
+                    m.mine or not counterfoil.receipt_is_open(
+                        r, v_now, p_run_id, p_run_attempt, v_lease_ids[1],
+                        v_reclaim_running, v_reclaim_own_run, v_force_refresh, v_force_failed_refresh
+                    )
+                );
             if found then
                 return;
             end if;
-        elsif cardinality(v_keys) = (
-            select count(*)
-            from unnest(v_keys) as w (key)
-            cross join lateral (
+        else
+            return query
+            select a.ordinal, a.key, counterfoil.receipt_document(a.receipt, v_now, true, a.mine), a.mine and a.nth = 1
+            from (
                 select
-                from counterfoil.step_receipts as r
-                where r.org_id = p_org_id and r.key = w.key
-                limit 1
-            ) as k
-        ) then
-            exit;
+                    g.ordinality::integer as ordinal, g.key, k.receipt, m.mine,
+                    row_number() over (partition by g.key order by g.ordinality) as nth,
+                    bool_and(m.mine or ((k.receipt).key is not null and not counterfoil.receipt_is_open(
+                        k.receipt, v_now, p_run_id, p_run_attempt, w.lease_id,
+                        v_reclaim_running, v_reclaim_own_run, v_force_refresh, v_force_failed_refresh
+                    ))) over () as is_answered
+                from unnest(p_keys) with ordinality as g (key, ordinality)
+                join unnest(v_keys, v_lease_ids) as w (key, lease_id) on w.key = g.key
+                left join lateral (
+                    select r as receipt
+                    from counterfoil.step_receipts as r
+                    where r.org_id = p_org_id and r.key = g.key
+                    limit 1
+                ) as k on true
+                cross join lateral (
+                    select coalesce(
+                        (k.receipt).status = 'running' and (k.receipt).lease_id = w.lease_id
+                        and (k.receipt).run_id = p_run_id and (k.receipt).run_attempt is not distinct from p_run_attempt, false
+                    ) as mine
+                ) as m
+            ) as a
+            where a.is_answered
+            order by a.ordinal;
+            if found then
+                return;
+            end if;
         end if;
     end loop;
-
-    return query
-    select g.ordinality::integer, g.key, counterfoil.receipt_document(k.receipt, v_now, true, m.mine), m.mine and g.nth = 1
-    from (
-        select k.key, k.ordinality, row_number() over (partition by k.key order by k.ordinality) as nth
-        from unnest(p_keys) with ordinality as k (key, ordinality)
-    ) as g
-    cross join lateral (
-        select r as receipt
-        from counterfoil.step_receipts as r
-        where r.org_id = p_org_id and r.key = g.key
-        limit 1
-    ) as k
-    cross join lateral (
-        select
-            (k.receipt).status = 'running' and (k.receipt).lease_id = any(v_lease_ids)
-            and (k.receipt).run_id = p_run_id and (k.receipt).run_attempt is not distinct from p_run_attempt as mine
-    ) as m
-    order by g.ordinality;
 end
 $function$;
 
