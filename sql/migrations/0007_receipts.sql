@@ -76,7 +76,7 @@ where settled_at is not null;
 comment on table counterfoil.step_receipts is
 'Result of one step, remembered per org and key. Whoever holds the lease computes it; everybody else gets what was computed.';
 comment on column counterfoil.step_receipts.org_id is 'Tenant.';
-comment on column counterfoil.step_receipts.key is 'Key of the step; 1 to 1000 characters. The same key is the same work.';
+comment on column counterfoil.step_receipts.key is 'Key of the step; 1 to 1000 characters, 1800 bytes at most. The same key is the same work.';
 comment on column counterfoil.step_receipts.status is 'queued, running, completed, failed or skipped.';
 comment on column counterfoil.step_receipts.run_id is 'Run that holds or last held the receipt.';
 comment on column counterfoil.step_receipts.run_attempt is 'Attempt of that run; null where the caller did not say.';

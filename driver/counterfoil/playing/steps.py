@@ -34,8 +34,10 @@ CLAIM_BATCH = 100
 _FIRST_WAIT = 0.1
 _LONGEST_WAIT = 2.0
 _LONGEST_KEY = 1000
+_MOST_KEY_BYTES = 1800
 _WHITE_SPACE = " \t\n\r\f\v"
 _LONGEST_ERROR = 4000
+_AFTER_NAME = 40
 
 
 @dataclass(frozen=True)
@@ -84,6 +86,8 @@ class Steps:
         self._receipts = receipts or DatabaseReceipts(session.functions, session.claimed)
         at = session.claimed
         self._own_keys = f"{at.play_name}:{at.run_id}:".lstrip(_WHITE_SPACE)
+        # A name is cut where it would not fit beside long ids in many-byte letters: 4 bytes each.
+        self._name_room = (_MOST_KEY_BYTES - len(self._own_keys.encode()) - _AFTER_NAME) // 4
         # Ids may hold colons; with this in their digests, the keys of two runs differ all the same.
         self._identity = json.dumps([at.play_name, at.run_id])
         self._lock = threading.Lock()
@@ -107,10 +111,17 @@ class Steps:
         if key is not None:
             # As the gateway reads keys, so that both ways lead to the same receipt.
             trimmed = key.strip(_WHITE_SPACE) if isinstance(key, str) else ""
-            if not 1 <= len(trimmed) <= _LONGEST_KEY:
-                raise ValueError(f"a step's key is a string of 1 to {_LONGEST_KEY} characters")
+            size = len(trimmed.encode(errors="replace"))
+            if not 1 <= len(trimmed) <= _LONGEST_KEY or size > _MOST_KEY_BYTES:
+                raise ValueError(
+                    f"a step's key is a string of 1 to {_LONGEST_KEY} characters,"
+                    f" {_MOST_KEY_BYTES} bytes at most"
+                )
             return Step(name, trimmed, True, ttl)
-        base = f"{self._own_keys}{name}:{arguments_digest(args, kwargs, name, self._identity)}"
+        digest = arguments_digest(args, kwargs, name, self._identity)
+        if len(name) > self._name_room:
+            digest = arguments_digest(args, kwargs, name, f"{self._identity}{name}")
+        base = f"{self._own_keys}{name[: self._name_room]}:{digest}"
         with self._lock:
             self._seen[base] += 1
             repeat = self._seen[base]

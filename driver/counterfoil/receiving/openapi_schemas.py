@@ -25,7 +25,7 @@ KEY: Schema = {
     "type": "string",
     "maxLength": 1000,
     "pattern": _KEY_PATTERN,
-    "description": "Key of a step; white space around it does not count.",
+    "description": "Key of a step, 1800 bytes at most; white space around it does not count.",
 }
 _TYPES = ("null", "boolean", "number", "string", "array", "object")
 

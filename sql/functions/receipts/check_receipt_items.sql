@@ -65,7 +65,7 @@ begin
             format('p_receipts[%s]%s is missing or malformed.', v_index, v_field),
             format('p_receipts[%s]%s', v_index, v_field),
             case v_field
-                when '.key' then 'A key has 1 to 1000 characters, none of them a control character.'
+                when '.key' then 'A key has 1 to 1000 characters, 1800 bytes at most, and none of them is a control character.'
                 when '.leaseId' then 'Give the lease id of the claim, a string of 1 to 200 characters, or leave it out.'
                 when '.runAttempt' then 'Give the number of the attempt that claimed the receipt, or leave it out.'
                 when '.ttlSeconds' then 'Give a positive number of seconds, or leave it out.'

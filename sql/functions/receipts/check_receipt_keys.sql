@@ -1,7 +1,7 @@
 -- check_receipt_keys: refuses keys that are no keys.
 --
--- Promises: returns only when p_keys has no more keys than receipt_batch_max, each of 1 to 1000 characters without
---           control characters.
+-- Promises: returns only when p_keys has no more keys than receipt_batch_max, each of 1 to 1000 characters (1800 bytes)
+--           without control characters.
 -- Locks:    nothing.
 -- Raises:   RL001 with DETAIL such as p_keys[3], counted from 0; RL008 for too many.
 -- Since:    1
@@ -41,7 +41,7 @@ begin
     if found then
         perform counterfoil.raise_invalid_argument(
             format('%s[%s] is no receipt key.', p_where, v_index), format('%s[%s]', p_where, v_index),
-            'A key has 1 to 1000 characters, none of them a control character.'
+            'A key has 1 to 1000 characters, 1800 bytes at most, and none of them is a control character.'
         );
     end if;
 end

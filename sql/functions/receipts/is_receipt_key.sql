@@ -1,6 +1,7 @@
 -- is_receipt_key: whether a text can be the key of a receipt.
 --
--- Promises: true for 1 to 1000 characters without control characters; false for anything else, null too.
+-- Promises: true for 1 to 1000 characters, and 1800 bytes at most, without control characters; false for anything else, null
+--           too. More bytes may not fit into the index, beside the org's id.
 -- Locks:    nothing.
 -- Raises:   nothing.
 -- Since:    1
@@ -13,10 +14,10 @@ parallel safe
 called on null input
 security invoker
 as $function$
-    select coalesce(length(p_key) between 1 and 1000 and p_key !~ '[[:cntrl:]]', false)
+    select coalesce(length(p_key) between 1 and 1000 and octet_length(p_key) <= 1800 and p_key !~ '[[:cntrl:]]', false)
 $function$;
 
 comment on function counterfoil.is_receipt_key(text) is
-'Whether p_key can be a receipt key: 1 to 1000 characters, no control characters. Private.';
+'Whether p_key can be a receipt key: 1 to 1000 characters, at most 1800 bytes, no control characters. Private.';
 
 revoke all on function counterfoil.is_receipt_key(text) from public;

@@ -1,7 +1,7 @@
 begin;
 \ir ../setup.psql
 \ir setup.psql
-select plan(44);
+select plan(46);
 
 select pg_temp.held_run('r1');
 select pg_temp.claim('r1', array['k'], array['a']);
@@ -17,7 +17,12 @@ select pg_temp.raises(pg_temp.claiming($$ 'acme', 'r1', 1, array['x', ''] $$), '
 select pg_temp.raises(pg_temp.claiming($$ 'acme', 'r1', 1, array[null::text] $$), 'RL001', 'p_keys[0]');
 select pg_temp.raises(pg_temp.claiming($$ 'acme', 'r1', 1, array[e'x\n'] $$), 'RL001', 'p_keys[0]');
 select pg_temp.raises(pg_temp.claiming($$ 'acme', 'r1', 1, array[repeat('x', 1001)] $$), 'RL001', 'p_keys[0]');
-select lives_ok(pg_temp.claiming($$ 'acme', 'r1', 1, array[repeat('é', 1000)] $$), 'a key has 1000 characters at most');
+select lives_ok(pg_temp.claiming($$ 'acme', 'r1', 1, array[repeat('x', 1000)] $$), 'a key has 1000 characters at most');
+select pg_temp.raises(pg_temp.claiming($$ 'acme', 'r1', 1, array[repeat('é', 901)] $$), 'RL001', 'p_keys[0]');
+-- The longest org and key, of letters that do not compress, find room in an index.
+select lives_ok(pg_temp.claiming($$
+  (select string_agg(chr(131072 + i * 7919 % 40000), '') from generate_series(1, 200) as i), 'r1', 1,
+  array[(select string_agg(chr(131072 + i * 7919 % 40000), '') from generate_series(201, 650) as i)] $$), 'a key has 1800 bytes at most');
 select pg_temp.raises(pg_temp.claiming($$ 'acme', 'r1', 1, array['x', 'y'], array['a'] $$), 'RL001', 'p_lease_ids');
 select pg_temp.raises(pg_temp.claiming($$ 'acme', 'r1', 1, array['x'], array[''] $$), 'RL001', 'p_lease_ids');
 select pg_temp.raises(pg_temp.claiming($$ 'acme', 'r1', 1, array['x'], null, '{"leaseAware": true}' $$), 'RL001', 'p_lease_ids');

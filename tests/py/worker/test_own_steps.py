@@ -66,6 +66,31 @@ async def test_more_steps_than_are_read_at_once_are_found_one_by_one(
     assert set(calls.values()) == {1}
 
 
+async def test_the_longest_names_make_keys_that_can_be_stored(bench: Bench) -> None:
+    worker = bench.worker()
+    # Letters of four bytes that do not compress: as ids may be, by their length.
+    play, run_id, name = (
+        "".join(chr(0x20000 + n * 7919 % 40000) for n in range(start, start + 200))
+        for start in (0, 200, 400)
+    )
+
+    @worker.play(play)
+    def long(run: Run) -> Any:
+        names = [name, name[:-1], name[:-1] + "x"]
+        found = [run.step(step, lambda _, n=n: n, "same") for n, step in enumerate(names)]
+        if run.attempt == 1:
+            raise ConnectionError
+        return found
+
+    await bench.launch(play, run_id)
+    async with bench.working(worker):
+        assert (await bench.ended(run_id))["result"] == [0, 1, 2]
+    (found,) = await bench.rows(
+        "select sum(r.claims) as claims from counterfoil.step_receipts as r"
+    )
+    assert found == {"claims": 3}
+
+
 async def test_a_step_of_the_runs_own_may_have_a_time(bench: Bench) -> None:
     worker = bench.worker()
     count = iter(range(100))
