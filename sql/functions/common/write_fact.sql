@@ -2,7 +2,7 @@
 --
 -- Promises: the fact gets the run's next position and its lane is up for delivery; answers the position, or null, with
 --           nothing written, when the org has a fact of that event id. What write_facts does for many facts, without
---           the cost of a statement for many.
+--           the cost of a statement for many. The run has a counter.
 -- Locks:    the caller holds the run's row (at least for no key update); then its counter, then the lane, upserted.
 -- Raises:   nothing.
 -- Since:    1
@@ -30,40 +30,63 @@ set jit = off
 as $function$
 declare
     v_delivery_key uuid := gen_random_uuid();
-    v_lane text := counterfoil.fact_lane(p_payload);
+    v_lane text;
+    v_terminal_seq bigint;
+    v_wait_seq bigint;
+    v_wakes boolean;
     v_seq bigint;
 begin
-    if p_event_type = 'run.created' then
-        insert into counterfoil.fact_counters (org_id, run_id, last_seq, facts) values (p_org_id, p_run_id, 0, 0);
-    end if;
+    -- The run's row, which orders writers, is not written: a caller with an older snapshot fails here, with 40001.
+    update counterfoil.fact_counters as c
+    set last_seq = c.last_seq + 1, facts = c.facts + 1
+    where c.org_id = p_org_id and c.run_id = p_run_id
+    returning c.last_seq into strict v_seq;
 
     insert into counterfoil.outbox as o (
         org_id, run_id, seq, event_id, event_type, lane, deferred, payload, delivery_key, created_at
     )
-    select
-        p_org_id, p_run_id, c.last_seq + 1, p_event_id, p_event_type, v_lane,
+    values (
+        p_org_id, p_run_id, v_seq, p_event_id, p_event_type, counterfoil.fact_lane(p_payload),
         coalesce(p_payload -> 'deferredProjection' = 'true'::jsonb, false), p_payload, v_delivery_key, p_now
-    from counterfoil.fact_counters as c
-    where c.org_id = p_org_id and c.run_id = p_run_id
-    -- The run's row, which orders writers, is not written: a caller with an older snapshot fails here, with 40001.
-    for no key update of c
+    )
     on conflict on constraint outbox_event_id_key do nothing
-    returning o.seq into v_seq;
-    if v_seq is null then
+    returning o.lane into v_lane;
+    if v_lane is null then
+        update counterfoil.fact_counters as c
+        set last_seq = v_seq - 1, facts = c.facts - 1
+        where c.org_id = p_org_id and c.run_id = p_run_id;
         return null;
     end if;
 
-    update counterfoil.fact_counters as c
-    set last_seq = v_seq, facts = c.facts + 1
-    where c.org_id = p_org_id and c.run_id = p_run_id;
+    if counterfoil.event_kind(p_event_type) = 'terminal' then
+        v_terminal_seq := v_seq;
+    elsif counterfoil.is_public_wait(p_event_type, p_payload) then
+        v_wait_seq := v_seq;
+    end if;
 
-    -- Returned, not performed: that spares the call a query of its own.
-    return counterfoil.queue_facts(
-        p_org_id, p_run_id, v_lane, v_seq, v_seq,
-        case when counterfoil.event_kind(p_event_type) = 'terminal' then v_seq end,
-        case when counterfoil.is_public_wait(p_event_type, p_payload) then v_seq end,
-        p_now
-    );
+    insert into counterfoil.lanes as l (
+        org_id, run_id, lane, priority, due_at, head_seq, tail_seq, terminal_seq, wait_seq
+    )
+    values (
+        p_org_id, p_run_id, v_lane, counterfoil.lane_priority(v_seq, v_terminal_seq, v_wait_seq), p_now,
+        v_seq, v_seq, v_terminal_seq, v_wait_seq
+    )
+    on conflict on constraint lanes_pkey do update
+    set
+        tail_seq = excluded.tail_seq,
+        terminal_seq = coalesce(excluded.terminal_seq, l.terminal_seq),
+        wait_seq = coalesce(excluded.wait_seq, l.wait_seq),
+        -- A lane that becomes more urgent goes to the back of its new class:
+        -- nothing may appear behind a dispatcher's mark.
+        priority = least(l.priority, excluded.priority),
+        due_at = case when excluded.priority < l.priority then greatest(l.due_at, excluded.due_at) else l.due_at end
+    -- Only a row that was just inserted has no deleter: the lane was empty before.
+    returning l.xmax = 0 and exists (select from counterfoil.listeners as s where s.queue = l.lane) into v_wakes;
+
+    if v_wakes then
+        perform counterfoil.wake(v_lane);
+    end if;
+    return v_seq;
 end
 $function$;
 

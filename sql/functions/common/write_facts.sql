@@ -33,6 +33,12 @@ declare
     v_seqs bigint[];
     v_filled text[];
 begin
+    -- Launches bring their runs' first facts.
+    insert into counterfoil.fact_counters (org_id, run_id, last_seq, facts)
+    select p_org_id, g.run_id, 0, 0
+    from unnest(p_run_ids, p_event_types) as g (run_id, event_type)
+    where g.event_type = 'run.created';
+
     if cardinality(p_event_ids) = 1 then
         ordinal := 1;
         seq := counterfoil.write_fact(
@@ -47,12 +53,6 @@ begin
         return next;
         return;
     end if;
-
-    -- Launches bring their runs' first facts.
-    insert into counterfoil.fact_counters (org_id, run_id, last_seq, facts)
-    select p_org_id, g.run_id, 0, 0
-    from unnest(p_run_ids, p_event_types) as g (run_id, event_type)
-    where g.event_type = 'run.created';
 
     with numbered as materialized (
         select
@@ -106,7 +106,9 @@ begin
         )
         select
             p_org_id, n.run_id, n.lane,
-            case when min(n.seq) = 1 then 0 when bool_or(n.ends) then 1 when bool_or(n.waits) then 2 else 3 end,
+            counterfoil.lane_priority(
+                min(n.seq), max(n.seq) filter (where n.ends), max(n.seq) filter (where n.waits)
+            ),
             p_now, min(n.seq), max(n.seq), max(n.seq) filter (where n.ends), max(n.seq) filter (where n.waits)
         from numbered as n
         group by n.run_id, n.lane

@@ -30,14 +30,11 @@ set enable_bitmapscan = off
 set jit = off
 as $function$
 declare
-    v_run record;
+    v_attempt integer;
     v_now timestamptz;
 begin
     -- Asked in the cheapest way first; what breaks a rule is told apart by the functions that explain it.
-    if not (counterfoil.is_id(p_org_id) and counterfoil.is_id(p_run_id)) then
-        perform counterfoil.check_id(p_org_id, 'p_org_id');
-        perform counterfoil.check_id(p_run_id, 'p_run_id');
-    elsif not (counterfoil.is_id(p_event_id) and counterfoil.is_plain_fact(p_event_type, p_payload)) then
+    if not counterfoil.is_plain_fact(p_event_id, p_event_type, p_payload) then
         perform counterfoil.check_fact(
             p_event_id, p_event_type, p_payload, counterfoil.setting_integer('fact_max_bytes'),
             'p_event_id', 'p_event_type', 'p_payload'
@@ -47,15 +44,17 @@ begin
         perform counterfoil.check_fact_fence(p_attempt, p_lease_id);
     end if;
 
-    select r.started_at is not null as started, r.terminal_event_id is not null as ended, r.attempt
-    into v_run
+    select r.attempt
+    into v_attempt
     from counterfoil.runs as r
-    where r.org_id = p_org_id and r.run_id = p_run_id
+    where
+        r.org_id = p_org_id and r.run_id = p_run_id
+        and counterfoil.fact_refusal(p_event_type, r.started_at is not null, r.terminal_event_id is not null) is null
     for no key update;
-    if found and counterfoil.fact_refusal(p_event_type, v_run.started, v_run.ended) is null then
+    if found then
         v_now := clock_timestamp();
         if p_attempt is not null then
-            perform counterfoil.prove_attempt_lease(p_org_id, p_run_id, p_attempt, p_lease_id, v_run.attempt, v_now);
+            perform counterfoil.prove_attempt_lease(p_org_id, p_run_id, p_attempt, p_lease_id, v_attempt, v_now);
         end if;
         seq := counterfoil.write_fact(p_org_id, p_run_id, p_event_id, p_event_type, p_payload, v_now);
         if seq is not null then
@@ -65,6 +64,8 @@ begin
         end if;
     end if;
 
+    perform counterfoil.check_id(p_org_id, 'p_org_id');
+    perform counterfoil.check_id(p_run_id, 'p_run_id');
     -- A repeat, or a fact that cannot be appended: which, and why not.
     return query
     select r.recorded, r.seq

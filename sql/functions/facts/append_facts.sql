@@ -58,8 +58,7 @@ begin
         array_agg(f.fact -> 'payload' order by f.ordinality),
         bool_and(
             jsonb_typeof(f.fact -> 'eventId') = 'string' and jsonb_typeof(f.fact -> 'eventType') = 'string'
-            and counterfoil.is_id(f.fact ->> 'eventId')
-            and counterfoil.is_plain_fact(f.fact ->> 'eventType', f.fact -> 'payload')
+            and counterfoil.is_plain_fact(f.fact ->> 'eventId', f.fact ->> 'eventType', f.fact -> 'payload')
         )
     into v_event_ids, v_event_types, v_payloads, v_plain
     from jsonb_array_elements(p_facts) with ordinality as f (fact, ordinality);

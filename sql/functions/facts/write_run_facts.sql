@@ -28,13 +28,13 @@ set jit = off
 as $function$
 declare
     v_base bigint;
+    v_filled text[];
 begin
-    select c.last_seq
-    into strict v_base
-    from counterfoil.fact_counters as c
-    where c.org_id = p_org_id and c.run_id = p_run_id
     -- The run's row, which orders writers, is not written: a caller with an older snapshot fails here, with 40001.
-    for no key update;
+    update counterfoil.fact_counters as c
+    set last_seq = c.last_seq + cardinality(p_event_ids), facts = c.facts + cardinality(p_event_ids)
+    where c.org_id = p_org_id and c.run_id = p_run_id
+    returning c.last_seq - cardinality(p_event_ids) into strict v_base;
 
     insert into counterfoil.outbox (
         org_id, run_id, seq, event_id, event_type, lane, deferred, payload, delivery_key, created_at
@@ -46,27 +46,44 @@ begin
     -- Two calls that bring the same ids for different runs wait for each other in one order.
     order by g.event_id;
 
-    update counterfoil.fact_counters as c
-    set last_seq = v_base + cardinality(p_event_ids), facts = c.facts + cardinality(p_event_ids)
-    where c.org_id = p_org_id and c.run_id = p_run_id;
-
-    perform counterfoil.queue_facts(
-        p_org_id, p_run_id, g.lane, g.first_seq, g.last_seq, g.terminal_seq, g.wait_seq, p_now
-    )
-    from (
+    with queued as (
+        insert into counterfoil.lanes as l (
+            org_id, run_id, lane, priority, due_at, head_seq, tail_seq, terminal_seq, wait_seq
+        )
         select
-            n.lane,
-            min(n.seq) as first_seq,
-            max(n.seq) as last_seq,
-            max(n.seq) filter (where counterfoil.event_kind(n.event_type) = 'terminal') as terminal_seq,
-            max(n.seq) filter (where counterfoil.is_public_wait(n.event_type, n.payload)) as wait_seq
+            p_org_id, p_run_id, n.lane, counterfoil.lane_priority(min(n.seq), max(n.terminal_seq), max(n.wait_seq)), p_now,
+            min(n.seq), max(n.seq), max(n.terminal_seq), max(n.wait_seq)
         from (
-            select counterfoil.fact_lane(g.payload) as lane, v_base + g.ordinal as seq, g.event_type, g.payload
+            select
+                v_base + g.ordinal as seq,
+                counterfoil.fact_lane(g.payload) as lane,
+                case when counterfoil.event_kind(g.event_type) = 'terminal' then v_base + g.ordinal end as terminal_seq,
+                case when counterfoil.is_public_wait(g.event_type, g.payload) then v_base + g.ordinal end as wait_seq
             from unnest(p_event_types, p_payloads) with ordinality as g (event_type, payload, ordinal)
         ) as n
         group by n.lane
         order by n.lane
-    ) as g;
+        on conflict on constraint lanes_pkey do update
+        set
+            tail_seq = excluded.tail_seq,
+            terminal_seq = coalesce(excluded.terminal_seq, l.terminal_seq),
+            wait_seq = coalesce(excluded.wait_seq, l.wait_seq),
+            -- A lane that becomes more urgent goes to the back of its new class:
+            -- nothing may appear behind a dispatcher's mark.
+            priority = least(l.priority, excluded.priority),
+            due_at = case when excluded.priority < l.priority then greatest(l.due_at, excluded.due_at) else l.due_at end
+        -- Only a row that was just inserted has no deleter: the lane was empty before.
+        returning l.lane, l.xmax = 0 as filled
+    )
+
+    select array_agg(q.lane)
+    into v_filled
+    from queued as q
+    where q.filled and exists (select from counterfoil.listeners as s where s.queue = q.lane);
+
+    if v_filled is not null then
+        perform counterfoil.wake(f.lane) from unnest(v_filled) as f (lane);
+    end if;
     return v_base;
 end
 $function$;
