@@ -16,11 +16,11 @@ security invoker
 as $function$
     -- Compared without case, underscores, hyphens, dots and blanks.
     select regexp_replace(lower(p_name), '[^a-z0-9]', '', 'g')
-        ~ ('(password|passwd|passphrase|passcode|pwd|secrets?|credentials?|authorization|cookies?|connectionstring|dsn|token'
+        ~ ('((password|passwd|pwd)s?(hash|old|new|repeat|confirm(ation)?|[0-9]+)?|passphrases?|passcodes?|secrets?|credentials?|authorization|cookies?|connectionstring|dsn|token'
             '|(api|access|private|account|signing|encryption|shared|session|master|auth|secret|unwrap)keys?'
             '|privatekeypem|secretkeybase|accesskeyid|(secret|token)value)$')
         and regexp_replace(lower(p_name), '[^a-z0-9]', '', 'g')
-        !~ '(page|continuation|cursor|sync|next|resume|start|end|marker|pagination)token$'
+        !~ '(page|continuation|cursor|sync|next|resume|^start|^end|marker|pagination)token$'
 $function$;
 
 comment on function counterfoil.is_secret_name(text) is

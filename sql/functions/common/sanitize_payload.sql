@@ -66,16 +66,27 @@ begin
         into v_clean
         from jsonb_array_elements(p_document) with ordinality as e (value, ordinality);
     else
-        select jsonb_object_agg(case when k.suspect then counterfoil.redact_text(e.key) else e.key end, case
-            when jsonb_typeof(e.value) in ('null', 'boolean') or e.value = '""'::jsonb then e.value
-            when k.suspect and counterfoil.is_secret_name(e.key) or e.key = 'value' and v_named then '"[redacted]"'::jsonb
-            when jsonb_typeof(e.value) in ('object', 'array') then counterfoil.sanitize_payload(e.value, p_max_depth - 1)
-            when jsonb_typeof(e.value) = 'string' then to_jsonb(counterfoil.redact_text(e.value #>> '{}'))
-            else e.value
+        -- Names that are secrets themselves would all be [redacted], and all but one entry lost: the others get a number.
+        select jsonb_object_agg(case when k.again > 1 then format('%s (%s)', k.kept, k.again) else k.kept end, case
+            when jsonb_typeof(k.value) in ('null', 'boolean') or k.value = '""'::jsonb then k.value
+            when k.suspect and counterfoil.is_secret_name(k.key) or k.key = 'value' and v_named then '"[redacted]"'::jsonb
+            when jsonb_typeof(k.value) in ('object', 'array') then counterfoil.sanitize_payload(k.value, p_max_depth - 1)
+            when jsonb_typeof(k.value) = 'string' then to_jsonb(counterfoil.redact_text(k.value #>> '{}'))
+            else k.value
         end)
         into v_clean
-        from jsonb_each(p_document) as e
-        cross join lateral (select counterfoil.looks_secret(e.key) as suspect offset 0) as k;
+        from (
+            select
+                n.key, n.value, n.suspect, n.kept,
+                row_number() over (partition by n.kept order by n.kept <> n.key, n.key) as again
+            from (
+                select
+                    e.key, e.value, l.suspect,
+                    case when l.suspect then counterfoil.redact_text(e.key) else e.key end as kept
+                from jsonb_each(p_document) as e
+                cross join lateral (select counterfoil.looks_secret(e.key) as suspect offset 0) as l
+            ) as n
+        ) as k;
     end if;
 
     return coalesce(v_clean, p_document);

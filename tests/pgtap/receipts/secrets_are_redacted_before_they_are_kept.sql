@@ -3,7 +3,7 @@
 begin;
 \ir ../setup.psql
 \ir setup.psql
-select plan(191);
+select plan(200);
 
 -- The whole text, and what must be left of it.
 create temporary table texts (given text, kept text) on commit drop;
@@ -137,17 +137,23 @@ select is(counterfoil.redact_text(null), null, 'null');
 select is(counterfoil.is_secret_name(n.name), true, n.name || ' is secret')
 from (values ('password'), ('Password'), ('db_password'), ('userPassword'), ('passwd'), ('pwd'), ('secret'), ('clientSecret'),
   ('API-Key'), ('x-api-key'), ('apiKeys'), ('accessToken'), ('refresh_token'), ('token'), ('Authorization'), ('proxy-authorization'),
-  ('Set-Cookie'), ('privateKey'), ('connectionString'), ('credentials'), ('aws_secret_access_key'), ('sessionKey'), ('api.key'), ('pass-word')) as n (name);
+  ('Set-Cookie'), ('privateKey'), ('connectionString'), ('credentials'), ('aws_secret_access_key'), ('sessionKey'), ('api.key'), ('pass-word'),
+  ('passwords'), ('passwordHash'), ('password_confirmation'), ('pwd2'), ('backendToken'), ('resendToken')) as n (name);
 select is(counterfoil.is_secret_name(n.name), false, n.name || ' is not')
 from (values ('tokens'), ('maxTokens'), ('token_count'), ('nextPageToken'), ('continuation_token'), ('secretary'), ('key'), ('keys'),
-  ('primaryKey'), ('passwordless'), ('author'), ('cookieConsent'), ('')) as n (name);
+  ('primaryKey'), ('startToken'), ('end_token'), ('passwordless'), ('author'), ('cookieConsent'), ('')) as n (name);
 
 select is(
-  (select array_agg(n.name) from (values ('password'), ('api.key'), ('pass-word'), ('Set-Cookie'), ('x_api_key'), ('DSN')) as n (name)
+  (select array_agg(n.name) from (values ('password'), ('api.key'), ('pass-word'), ('Set-Cookie'), ('x_api_key'), ('DSN'), ('passwords'), ('passwordHash'), ('pwd2')) as n (name)
    where counterfoil.sanitize_payload(jsonb_build_object('in', jsonb_build_object(n.name, 'x')), 32) #>> array['in', n.name] <> '[redacted]'),
   null, 'the first look misses no name');
 
 -- Documents.
+select is(
+  counterfoil.sanitize_payload(
+    jsonb_build_object('AKIA' || 'ABCDEFGHIJKLMNOP', 1, 'AKIA' || 'ZBCDEFGHIJKLMNOP', 2, '[redacted]', 3, 'ok', 4), 32),
+  '{"[redacted]": 3, "[redacted] (2)": 1, "[redacted] (3)": 2, "ok": 4}', 'names that are secrets take no entry away'
+);
 select is(
   counterfoil.sanitize_payload('{"user": "me", "password": "x", "nested": [{"apiKey": 7, "ok": "token=abc"}], "secret": {"a": 1}, "token": null, "pwd": true, "cookie": ""}', 32),
   '{"user": "me", "password": "[redacted]", "nested": [{"apiKey": "[redacted]", "ok": "token=[redacted]"}], "secret": "[redacted]", "token": null, "pwd": true, "cookie": ""}',
