@@ -16,7 +16,8 @@ security invoker
 as $function$
     -- Compared without case, underscores, hyphens, dots and blanks.
     select regexp_replace(lower(p_name), '[^a-z0-9]', '', 'g')
-        ~ ('((password|passwd|pwd)s?(hash|old|new|repeat|confirm(ation)?|[0-9]+)?|passphrases?|passcodes?|secrets?|credentials?|authorization|cookies?|connectionstring|dsn|token'
+        ~ ('((password|passwd|pwd)s?(hash|old|new|repeat|confirm(ation)?|[0-9]+)?|passphrases?|passcodes?'
+            '|secrets?|credentials?|authorization|cookies?|connectionstring|dsn|token'
             '|(api|access|private|account|signing|encryption|shared|session|master|auth|secret|unwrap)keys?'
             '|privatekeypem|secretkeybase|accesskeyid|(secret|token)value)$')
         and regexp_replace(lower(p_name), '[^a-z0-9]', '', 'g')
