@@ -77,7 +77,7 @@ class Gateway:
         self._searches = Searches(self._functions, self._access)
         self._proxy = Proxy(self._functions, self._intake, settings)
         self._issuing = Issuing(self._functions, self._access, self._body, settings)
-        self._description = json.dumps(document())
+        self._description = document()
 
     def routes(self) -> list[Route]:
         """Every route, with its operation for metrics and failures."""
@@ -221,7 +221,8 @@ class Gateway:
         return json_response(200, {"status": "ready", "schemaVersion": version})
 
     async def _describe(self, request: Request) -> Response:
-        return json_response(200, self._description)
+        servers = [{"url": request.scope.get("root_path") or "/"}]
+        return json_response(200, json.dumps({**self._description, "servers": servers}))
 
     async def _show_metrics(self, request: Request) -> Response:
         return PlainTextResponse(self._metrics.text(), media_type="text/plain; version=0.0.4")

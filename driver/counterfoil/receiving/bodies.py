@@ -13,6 +13,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import accumulate
 from typing import Any, NoReturn
 
 from starlette.requests import ClientDisconnect, Request
@@ -24,7 +25,9 @@ OFF_LOOP_CHARACTERS = 64 * 1024
 """Bodies above this size are checked on a thread, so that one does not hold up the others."""
 LONGEST_NUMBER = 1000
 
-_SHAPE = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{}]')
+_STRING = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"')
+_STEPS = bytes.maketrans(b"[{]}", b"\x01\x01\xff\xff")
+_NO_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
 _ESCAPE = re.compile(r"\\u(?:0000|[dD][89a-fA-F])")
 
 
@@ -147,8 +150,6 @@ def _shallow(text: str) -> dict[str, Any]:
 
 def parse(text: str) -> dict[str, Any]:
     """The members of a JSON object, numbers as text. Raises RequestError."""
-    if text.count("[") + text.count("{") > MAX_DEPTH:
-        _check_depth(text)
     try:
         value = json.loads(
             text,
@@ -163,6 +164,8 @@ def parse(text: str) -> dict[str, Any]:
         raise RequestError(
             400, "invalid_json", f"the body is no JSON: {error.msg} at {error.pos}", "body"
         ) from None
+    if text.count("[") + text.count("{") > MAX_DEPTH:
+        _check_depth(text)
     if not isinstance(value, dict):
         raise RequestError(400, "invalid_argument", "the body must be a JSON object", "body")
     if _ESCAPE.search(text):
@@ -187,15 +190,16 @@ def _check_type(request: Request) -> None:
 
 
 def _check_depth(text: str) -> None:
+    """Raise when JSON, which ``text`` is, nests too deep."""
+    brackets = _STRING.sub("", text).encode("utf-8", "surrogatepass")
+    steps = memoryview(brackets.translate(_STEPS, _NO_BRACKETS)).cast("b")
     depth = 0
-    for token in _SHAPE.finditer(text):
-        mark = token.group()
-        if mark in "[{":
-            depth += 1
-            if depth > MAX_DEPTH:
-                _too_deep()
-        elif mark in "]}":
-            depth -= 1
+    # In parts, so that other threads have their turn.
+    for start in range(0, len(steps), OFF_LOOP_CHARACTERS):
+        depths = list(accumulate(steps[start : start + OFF_LOOP_CHARACTERS], initial=depth))
+        if max(depths) > MAX_DEPTH:
+            _too_deep()
+        depth = depths[-1]
 
 
 def _unique(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:

@@ -135,6 +135,7 @@ async def test_the_app_can_be_mounted(client: Client, scene: Scene) -> None:
         client.url = url + "/below"
         assert (await client.get("/healthz")).status == 200
         assert (await client.receipt({"action": "x"})).error == (400, "unsupported_action")
+        assert (await client.get("/openapi.json")).body["servers"] == [{"url": "/below"}]
 
 
 async def test_a_gateway_without_a_signing_key_does_not_start(scene: Scene) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import time
 import tracemalloc
 from collections.abc import AsyncIterator
 from dataclasses import replace
@@ -145,6 +146,15 @@ def test_a_body_of_numbers_or_of_nothing_much_takes_little_room() -> None:
         assert tracemalloc.get_traced_memory()[1] < 16 * len(body)
     finally:
         tracemalloc.stop()
+
+
+def test_a_string_that_never_ends_is_refused_at_once() -> None:
+    # Looked for anew from each of its quotes, its end costs a time that grows with the square.
+    body = '{"a": [' + "[], " * 300 + '"' + '\\"' * 32_000
+    began = time.process_time()
+    with pytest.raises(RequestError, match="no JSON"):
+        parse(body)
+    assert time.process_time() - began < 2
 
 
 async def test_a_client_that_goes_away_leaves_the_gateway_well(client: Client) -> None:
