@@ -228,7 +228,7 @@ create table counterfoil.run_queue (
 );
 
 create index run_queue_ready_idx on counterfoil.run_queue (
-    release_lane, play_name, org_id, priority, ready_at, run_id
+    release_lane, play_name, org_id, priority, queued_at, run_id
 ) where state = 'ready';
 create index run_queue_sleeping_idx on counterfoil.run_queue (release_lane, play_name, ready_at)
 where state = 'sleeping';
@@ -247,8 +247,8 @@ comment on column counterfoil.run_queue.release_lane is 'Copy of the run''s rele
 comment on column counterfoil.run_queue.play_name is 'Copy of the run''s play name.';
 comment on column counterfoil.run_queue.priority is 'Copy of the run''s priority.';
 comment on column counterfoil.run_queue.ready_at is
-'Since when or from when the run can be claimed: availability, end of a backoff, or wake time. Its age among equals.';
-comment on column counterfoil.run_queue.queued_at is 'When the run was admitted: its age among those that wait for a slot.';
+'Since when or from when the run can be claimed: availability, end of a backoff, or wake time.';
+comment on column counterfoil.run_queue.queued_at is 'Since when the run could be claimed for the first time: its age among equals, those that wait for a slot too.';
 comment on column counterfoil.run_queue.concurrency_key is 'Copy of the run''s concurrency key.';
 
 create table counterfoil.schedules (

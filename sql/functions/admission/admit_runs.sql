@@ -41,8 +41,7 @@ begin
             r.org_id, r.run_id,
             case when r.available_at > p_now then 'sleeping' when r.concurrency_key is null then 'ready' else 'held' end,
             r.concurrency_key is not null, r.release_lane, r.play_name, r.priority,
-            case when r.available_at > p_now then r.available_at else r.available_at - l.head_start end, p_now - l.head_start,
-            r.concurrency_key
+            a.since, a.since, r.concurrency_key
         from unnest(p_ordinals) with ordinality as n (ordinal, place)
         -- Launched in one call, the earlier in the array is the older, by a microsecond.
         cross join lateral (
@@ -56,6 +55,9 @@ begin
             where h.org_id = l.launch ->> 'orgId' and h.run_id = l.launch ->> 'runId'
             limit 1
         ) as r
+        cross join lateral (
+            select case when r.available_at > p_now then r.available_at else r.available_at - l.head_start end as since
+        ) as a
         order by n.place
         returning q.org_id, q.state, q.concurrency_key
     ),

@@ -34,7 +34,7 @@ begin
         select q.ready_at
         from counterfoil.run_queue as q
         where q.release_lane = p_release_lane and q.play_name = p.play_name and q.state = 'ready'
-        order by q.org_id, q.priority, q.ready_at
+        order by q.org_id, q.priority, q.queued_at
         limit 1
     ) as r;
     if v_due_at is null or not counterfoil.may_start(p_release_lane, v_plays) then

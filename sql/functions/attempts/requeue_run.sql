@@ -1,6 +1,7 @@
 -- requeue_run: gives a started run a place in the queue, or another time to the one it has.
 --
--- Promises: the run can be claimed from p_ready_at on. It kept the slot of its concurrency key.
+-- Promises: the run can be claimed from p_ready_at on, at its old age: before what came after it, whatever it waited for or
+--           whoever lost it. It kept the slot of its concurrency key.
 -- Locks:    the caller holds the run; its queue row by key.
 -- Raises:   nothing.
 -- Since:    1
@@ -25,7 +26,9 @@ begin
     )
     values (
         p_run.org_id, p_run.run_id, case when p_ready_at > p_now then 'sleeping' else 'ready' end, false,
-        p_run.release_lane, p_run.play_name, p_run.priority, p_ready_at, p_run.created_at, p_run.concurrency_key
+        -- Of launches in one call the queue tells ages by microseconds, which the run has not: begun comes first.
+        p_run.release_lane, p_run.play_name, p_run.priority, p_ready_at, p_run.available_at - interval '1 second',
+        p_run.concurrency_key
     )
     on conflict on constraint run_queue_pkey do update
     set state = excluded.state, ready_at = excluded.ready_at;

@@ -37,34 +37,34 @@ begin
             select f.play_name
             from unnest(p_plays) as p (play_name)
             cross join lateral (
-                select q.play_name, q.priority, q.ready_at, q.run_id
+                select q.play_name, q.priority, q.queued_at, q.run_id
                 from counterfoil.run_queue as q
                 where q.release_lane = p_release_lane
                     and q.play_name = p.play_name
                     and q.org_id = o.org_id
                     and q.state = 'ready'
-                order by q.priority, q.ready_at, q.run_id
+                order by q.priority, q.queued_at, q.run_id
                 limit o.cap
             ) as f
-            order by f.priority, f.ready_at, f.run_id
+            order by f.priority, f.queued_at, f.run_id
             limit o.cap
         ) as h
         group by o.turn, o.org_id, h.play_name
     ),
 
     held as materialized (
-        select w.turn, l.row_at, l.org_id, l.run_id, l.priority, l.ready_at
+        select w.turn, l.row_at, l.org_id, l.run_id, l.priority, l.queued_at
         from wanted as w
         cross join lateral (
-            select q.row_at, q.org_id, q.run_id, q.priority, q.ready_at
+            select q.row_at, q.org_id, q.run_id, q.priority, q.queued_at
             from (
-                select h.ctid as row_at, h.org_id, h.run_id, h.priority, h.ready_at
+                select h.ctid as row_at, h.org_id, h.run_id, h.priority, h.queued_at
                 from counterfoil.run_queue as h
                 where h.release_lane = p_release_lane
                     and h.play_name = w.play_name
                     and h.org_id = w.org_id
                     and h.state = 'ready'
-                order by h.priority, h.ready_at, h.run_id
+                order by h.priority, h.queued_at, h.run_id
                 for no key update skip locked
             ) as q
             -- One by one, by key, until there are enough: a run that somebody holds must not keep back those behind it,
@@ -82,8 +82,8 @@ begin
 
     select
         coalesce(array_agg(h.row_at), '{}'),
-        coalesce(array_agg(h.org_id order by h.turn, h.priority, h.ready_at, h.run_id), '{}'),
-        coalesce(array_agg(h.run_id order by h.turn, h.priority, h.ready_at, h.run_id), '{}')
+        coalesce(array_agg(h.org_id order by h.turn, h.priority, h.queued_at, h.run_id), '{}'),
+        coalesce(array_agg(h.run_id order by h.turn, h.priority, h.queued_at, h.run_id), '{}')
     into v_rows, org_ids, run_ids
     from held as h;
 

@@ -2,7 +2,7 @@
 begin;
 \ir ../setup.psql
 \ir setup.psql
-select plan(39);
+select plan(43);
 
 create function pg_temp.bulk(p_org text, p_count integer, p_more jsonb default '{}')
 returns bigint language sql volatile parallel unsafe as $function$
@@ -18,9 +18,19 @@ select is(pg_temp.admit('old'), 'admitted', 'old');
 select is(pg_temp.admit('new'), 'admitted', 'new');
 select is(pg_temp.admit('urgent', '{"priority": 0, "playName": "other"}'), 'admitted', 'urgent');
 select is(pg_temp.admit('late', '{"priority": 9}'), 'admitted', 'late');
-update counterfoil.run_queue as q set ready_at = q.ready_at - interval '1 minute' where q.run_id = 'old';
+update counterfoil.run_queue as q set queued_at = q.queued_at - interval '1 minute' where q.run_id = 'old';
 select is(pg_temp.claim(1, array['audit', 'other']), array['urgent'], 'the most urgent first');
 select is(pg_temp.claim(5, array['audit', 'other']), array['old', 'new', 'late'], 'then by age, then the least urgent');
+
+-- A run that goes on keeps its age: what came after it does not start before it.
+select is(pg_temp.bulk('age', 4), 4::bigint, 'four runs of an org');
+select is(pg_temp.claim(2), array['age-1', 'age-2'], 'two of them start');
+select is(
+    (select array_agg(r.status order by l.run_id) from (values ('age-1'), ('age-2')) as l (run_id) cross join lateral (
+        select counterfoil.release_attempt((g).org_id, (g).run_id, (g).attempt, (g).lease_id) as status from pg_temp.lease(l.run_id) as g
+    ) as r), array['waiting', 'waiting'], 'and are given back'
+);
+select is(pg_temp.claim(4), array['age-1', 'age-2', 'age-3', 'age-4'], 'they go on before the others start');
 
 -- One run an org and turn, round the ring.
 delete from counterfoil.workers;
