@@ -148,6 +148,7 @@ comment on column counterfoil.listeners.asleep_until is 'Database time at which 
 insert into counterfoil.settings (name, default_value, kind, minimum, maximum, unit, meaning) values
 ('log_tail_limit', '200', 'integer', 1, 10000, 'lines', 'How many of a terminal''s last log lines are kept.'),
 ('prefix_max_facts', '64', 'integer', 1, 1000, 'facts', 'Most facts that one delivery may hold.'),
+('prefix_max_bytes', '1048576', 'integer', 1024, 67108864, 'bytes', 'Size at which a delivery takes no further fact; one fact larger than that goes alone.'),
 ('delivery_max_attempts', '12', 'integer', 1, 1000, 'attempts', 'Failed deliveries of a fact before it is blocked.'),
 ('delivery_backoff_base_ms', '1000', 'integer', 1, 3600000, 'milliseconds', 'Wait before the first retry of a delivery; doubles with each further one.'),
 ('delivery_backoff_max_ms', '300000', 'integer', 1, 86400000, 'milliseconds', 'Longest wait between two tries of a delivery.'),

@@ -52,6 +52,8 @@ set enable_material = off
 set enable_sort = off
 set jit = off
 as $function$
+declare
+    v_max_bytes bigint := counterfoil.setting_integer('prefix_max_bytes');
 begin
     return query
     with held as materialized (
@@ -97,7 +99,7 @@ begin
         cross join lateral (
             select
                 min(o.seq) as first_seq,
-                max(o.seq) as end_seq,
+                coalesce(max(o.seq) filter (where o.bytes <= v_max_bytes), min(o.seq)) as end_seq,
                 min(o.seq) filter (where o.kind = 'start' or (o.kind = 'ingress' and not h.combines)) as alone_seq,
                 min(o.seq) filter (where o.kind = 'ingress') as ingress_seq,
                 min(o.seq) filter (where o.kind = 'terminal') as terminal_seq,
@@ -109,13 +111,23 @@ begin
                         and (x.state <> 'retrying' or x.next_attempt_at > p_now)
                 )) as failing_seq
             from (
-                select b.seq, counterfoil.event_kind(b.event_type) as kind
-                from counterfoil.outbox as b
-                where
-                    b.org_id = h.org_id and b.run_id = h.run_id and b.lane = p_lane
-                    and b.seq between h.head_seq and h.end_seq
-                order by b.seq
-                limit case when h.is_frozen then null else p_limit end
+                select b.seq, counterfoil.event_kind(b.event_type) as kind, sum(b.bytes) over (order by b.seq) as bytes
+                from (
+                    select
+                        k.seq, k.event_type,
+                        -- What is not compressed tells its size without being read.
+                        case
+                            when h.is_frozen then 0
+                            when pg_column_compression(k.payload) is null then pg_column_size(k.payload)
+                            else counterfoil.json_bytes(k.payload)
+                        end as bytes
+                    from counterfoil.outbox as k
+                    where
+                        k.org_id = h.org_id and k.run_id = h.run_id and k.lane = p_lane
+                        and k.seq between h.head_seq and h.end_seq
+                    order by k.seq
+                    limit case when h.is_frozen then null else p_limit end
+                ) as b
             ) as o
         ) as f
     ),
