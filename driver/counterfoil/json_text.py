@@ -22,6 +22,7 @@ MAX_DEPTH = 200
 # Made once: json.dumps() makes an encoder in each call that asks for more than the defaults.
 _dumps = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
+_LONGEST_ERROR = 4000
 _REPLACEMENT = "\ufffd"
 _PLAIN_NAME = re.compile(r"[A-Za-z_]\w*\Z")
 
@@ -35,6 +36,15 @@ class JsonText(str):
 def clean_log_line(line: str) -> str:
     """The line with U+0000 and lone surrogates replaced by U+FFFD."""
     return _UNSTORABLE.sub(_REPLACEMENT, line)
+
+
+def error_text(error: BaseException) -> str:
+    """What an error says, at most 4,000 characters, fit to be stored; its type if nothing."""
+    try:
+        text = str(error)
+    except Exception as failure:  # noqa: BLE001 - whatever its __str__ does, the error has to be told
+        text = f"no message: {type(failure).__name__} while it was made"
+    return clean_log_line(text or type(error).__name__)[:_LONGEST_ERROR]
 
 
 def encode(value: JsonValue, where: str) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 import psycopg
 
 from counterfoil.errors import CounterfoilError
-from counterfoil.json_text import clean_log_line
+from counterfoil.json_text import clean_log_line, error_text
 from counterfoil.playing.interruptions import (
     AttemptLost,
     Interrupted,
@@ -24,7 +24,6 @@ from counterfoil.values import NotPlainError, plain
 
 log = logging.getLogger(__name__)
 
-_LONGEST_MESSAGE = 4000
 _FRAMES = 20
 
 
@@ -116,7 +115,7 @@ def error_document(error: BaseException) -> dict[str, Any]:
     )
     kind = type(error)
     return {
-        "message": clean_log_line(str(error) or kind.__name__)[:_LONGEST_MESSAGE],
+        "message": error_text(error),
         "type": kind.__qualname__,
         "code": error.name if isinstance(error, CounterfoilError) else "play_error",
         "retryable": not permanent,

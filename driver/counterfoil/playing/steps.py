@@ -20,7 +20,7 @@ import psycopg
 from counterfoil.blocking import AllBusyError
 from counterfoil.errors import LeaseLostError, PayloadTooLargeError
 from counterfoil.functions import Receipt
-from counterfoil.json_text import clean_log_line
+from counterfoil.json_text import error_text
 from counterfoil.playing.interruptions import PermanentError, StepFailedError
 from counterfoil.playing.receipts import DatabaseReceipts, Recalled, Receipts
 from counterfoil.playing.session import Session
@@ -36,7 +36,6 @@ _LONGEST_WAIT = 2.0
 _LONGEST_KEY = 1000
 _MOST_KEY_BYTES = 1800
 _WHITE_SPACE = " \t\n\r\f\v"
-_LONGEST_ERROR = 4000
 _AFTER_NAME = 40
 
 
@@ -225,7 +224,7 @@ class Steps:
     async def fail(self, claim: Claim, error: BaseException) -> None:
         """Remember that the step failed: for good with PermanentError, else until the next try."""
         kind = "terminal" if isinstance(error, PermanentError) else "repairable"
-        text = clean_log_line(str(error) or type(error).__name__)[:_LONGEST_ERROR]
+        text = error_text(error)
         receipt = {
             **self._proof(claim.step, claim.lease_id),
             "error": text,

@@ -170,9 +170,19 @@ async def test_an_error_is_tried_again_until_the_attempts_are_used_up(bench: Ben
     assert await bench.lines() == ["attempt 1", "attempt 2"]
 
 
-@pytest.mark.parametrize("kind", ["permanent", "result", "exit", "size"])
+class Mute(PermanentError):
+    """An error that cannot say what it is."""
+
+    def __str__(self) -> str:
+        return str(1 // 0)
+
+
+@pytest.mark.parametrize("kind", ["permanent", "result", "exit", "size", "mute", "mute step"])
 async def test_what_trying_again_cannot_mend_fails_at_once(bench: Bench, kind: str) -> None:
     worker = bench.worker()
+
+    def mute() -> None:
+        raise Mute
 
     @worker.play("hopeless")
     def hopeless(run: Run) -> Any:
@@ -180,6 +190,10 @@ async def test_what_trying_again_cannot_mend_fails_at_once(bench: Bench, kind: s
             raise PermanentError("never")
         if kind == "exit":
             raise SystemExit(3)
+        if kind == "mute":
+            raise Mute
+        if kind == "mute step":
+            run.step("mute", mute)
         return object() if kind == "result" else "x" * 1_100_000
 
     await bench.launch("hopeless", maxAttempts=2)
@@ -192,6 +206,8 @@ async def test_what_trying_again_cannot_mend_fails_at_once(bench: Bench, kind: s
         "result": "the play's result is not a plain value: $ is a object",
         "exit": "3",
         "size": "bytes",
+        "mute step": "no message: ZeroDivisionError while it was made",
+        "mute": "no message: ZeroDivisionError while it was made",
     }
     assert said[kind] in run["error"]["message"]
 
