@@ -31,15 +31,10 @@ declare
     v_event_type text := 'run.' || p_status;
     v_event_id text := v_event_type || ':' || gen_random_uuid()::text;
     v_slotless boolean;
-    v_logs jsonb;
+    v_logs jsonb := counterfoil.closing_log(p_payload);
 begin
-    if jsonb_array_length(p_payload -> 'terminalLogLines') > 0 then
+    if v_logs is not null then
         -- The journal gets the last lines by a fact of their own, in the search lane, so that indexing delays no end.
-        v_logs := jsonb_build_object(
-            'searchOnly', true, 'deferredProjection', true, 'producerAttempt', p_payload -> 'producerAttempt',
-            'lines', p_payload -> 'terminalLogLines', 'lineContexts', p_payload -> 'terminalLogContexts',
-            'lineIds', p_payload -> 'terminalLogIds'
-        );
         perform counterfoil.write_facts(
             p_run.org_id, array[p_run.run_id, p_run.run_id],
             array[v_event_id, 'runner.logs:' || split_part(v_event_id, ':', 2)], array[v_event_type, 'runner.logs'],

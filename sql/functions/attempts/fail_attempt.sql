@@ -1,8 +1,9 @@
 -- fail_attempt: ends an attempt with an error.
 --
 -- Promises: with a retryable error and attempts left the run waits for its next attempt, after a backoff with jitter
---           (retry_scheduled); else run.failed and the end of the run (failed), or run.cancelled when its cancellation was
---           requested (cancelled). A repeat of an accepted failure writes nothing and answers as the first did (replayed).
+--           (retry_scheduled), and what progress events, log lines and work counters came along are kept; else run.failed
+--           and the end of the run (failed), or run.cancelled when its cancellation was requested (cancelled). A repeat of
+--           an accepted failure writes nothing and answers as the first did (replayed).
 --           With preserveRunnerTerminal it does not overwrite a detached runner's terminal that was recorded after the
 --           claim; a resumable `suspended` one is superseded.
 -- Locks:    admission_counters, concurrency_keys, the run, the attempt, the queue row of the run or of one that gets the
@@ -67,6 +68,7 @@ begin
             v_next := counterfoil.next_attempt_at(v_run, v_error, v_now);
         end if;
         if v_next is not null then
+            perform counterfoil.report_attempt(v_run, v_payload, v_now);
             perform counterfoil.park_run(v_run, v_shards, 'retry', null, null, null, v_next, v_now);
             update counterfoil.runs as r set error = v_error where r.org_id = p_org_id and r.run_id = p_run_id;
             v_answer := jsonb_build_object('runStatus', 'waiting', 'outcome', 'retry_scheduled', 'nextAttemptAt', v_next);

@@ -42,22 +42,7 @@ begin
             v_items := p_payload -> 'events';
             v_type := null;
         when 'terminal' then
-            v_items := case
-                when jsonb_typeof(p_payload -> 'terminalProgressEvents') = 'array' then p_payload -> 'terminalProgressEvents'
-                else '[]'::jsonb
-            end;
-            if jsonb_typeof(p_payload -> 'terminalLogLines') = 'array' and p_payload -> 'terminalLogLines' <> '[]'::jsonb then
-                v_items := v_items || jsonb_build_array(jsonb_strip_nulls(jsonb_build_object(
-                    'type', 'log.appended', 'channel', 'log', 'producerAttempt', p_payload -> 'producerAttempt'
-                )) || jsonb_build_object(
-                    'lines', p_payload -> 'terminalLogLines',
-                    'lineContexts', coalesce(p_payload -> 'terminalLogContexts', '[]'::jsonb)
-                ) || case
-                    when jsonb_typeof(p_payload -> 'terminalLogIds') = 'array'
-                        then jsonb_build_object('lineIds', p_payload -> 'terminalLogIds')
-                    else '{}'::jsonb
-                end);
-            end if;
+            v_items := counterfoil.closing_events(p_payload);
             v_data := p_payload - array[
                 'searchOnly', 'deferredProjection', 'terminalProgressEvents', 'terminalLogLines', 'terminalLogContexts',
                 'terminalLogIds', 'terminalWorkCounterSegment', 'producerAttempt'

@@ -2,7 +2,7 @@
 begin;
 \ir ../setup.psql
 \ir setup.psql
-select plan(45);
+select plan(47);
 
 -- Seconds from now to a time.
 create function pg_temp.wait_of(p_answer jsonb)
@@ -13,18 +13,37 @@ $function$;
 select is(pg_temp.admit('a', '{"maxAttempts": 3}'), 'admitted', 'a run with three attempts');
 select is(pg_temp.claim(), array['a'], 'attempt 1');
 create temporary table first_answer on commit drop as
-select pg_temp.fail_run('a', '{"error": {"message": "boom", "type": "E", "code": "c", "details": [1]}, "terminalLogLines": ["x"]}') as answer;
+select pg_temp.fail_run('a', '{"error": {"message": "boom", "type": "E", "code": "c", "details": [1]}, "terminalLogLines": ["x"],
+  "terminalProgressEvents": [{"type": "run.note", "done": 1}], "terminalWorkCounterSegment": {"rows": 7}}') as answer;
 select is(
     (select f.answer - 'next_attempt_at' from first_answer as f),
     '{"run_status": "waiting", "outcome": "retry_scheduled", "event_id": null, "replayed": false}'::jsonb, 'a retry is scheduled'
 );
 select ok((select pg_temp.wait_of(f.answer) between 0 and 1 from first_answer as f), 'after a second at most');
 select is(
-    pg_temp.fail_run('a', '{"error": {"message": "boom", "type": "E", "code": "c", "details": [1.0]}, "terminalLogLines": ["x"]}'),
+    pg_temp.fail_run('a', '{"error": {"message": "boom", "type": "E", "code": "c", "details": [1.0]}, "terminalLogLines": ["x"],
+      "terminalProgressEvents": [{"type": "run.note", "done": 1}], "terminalWorkCounterSegment": {"rows": 7}}'),
     (select f.answer || '{"replayed": true}' from first_answer as f), 'a repeat answers as the first did'
 );
 select pg_temp.raises($$ select pg_temp.complete('a') $$, 'RL003', 'attempt_answer', 'a completion after it is a conflict');
-select is(pg_temp.facts('a'), array['run.created', 'run.started'], 'no fact is written between attempts');
+select is(pg_temp.facts('a'), array['run.created', 'run.started', 'run.events', 'runner.logs'], 'what came along is kept, once');
+select is(
+    (select jsonb_agg(jsonb_build_array(e.event ->> 'type', e.event -> 'data') order by e.place)
+     from counterfoil.outbox as o
+     cross join lateral jsonb_array_elements(
+        counterfoil.project_events(o.event_type, o.event_id, o.run_id, o.seq, o.created_at, o.payload)
+     ) with ordinality as e (event, place)
+     where o.run_id = 'a' and o.event_type = 'run.events'),
+    '[["run.note", {"done": 1}],
+      ["log.appended", {"channel": "log", "producerAttempt": 1, "lines": ["x"], "lineContexts": [null]}],
+      ["attempt.failed", {"attempt": 1, "error": {"message": "boom", "type": "E", "code": "c", "details": [1]}, "workCounterSegment": {"rows": 7}}]]'::jsonb,
+    'as events of the ledger'
+);
+select is(
+    (select o.payload from counterfoil.outbox as o where o.run_id = 'a' and o.event_type = 'runner.logs'),
+    '{"searchOnly": true, "deferredProjection": true, "producerAttempt": 1, "lines": ["x"], "lineContexts": [null], "lineIds": null}'::jsonb,
+    'and the lines as entries of the journal'
+);
 select is(
     (select array[r.status, r.wait_kind, r.error ->> 'message'] from counterfoil.runs as r where r.run_id = 'a'), array['waiting', 'retry', 'boom'],
     'the run waits and keeps the error'
@@ -33,7 +52,7 @@ select is(cardinality(pg_temp.claim()), 0, 'it is not claimed before its time');
 select pg_temp.lapse('a');
 select is(pg_temp.claim(), array['a'], 'but after');
 select is((select array[(l).attempt, ((l).context ->> 'attempt')::integer] from pg_temp.lease('a') as l), array[2, 2], 'as attempt 2');
-select is(pg_temp.facts('a'), array['run.created', 'run.started'], 'run.started is written once');
+select is(pg_temp.facts('a'), array['run.created', 'run.started', 'run.events', 'runner.logs'], 'run.started is written once');
 select pg_temp.raises(
     $$ select counterfoil.fail_attempt('org', 'a', 1, (select c.lease_id from pg_temp.claims as c where c.run_id = 'a' and c.attempt = 1),
         '{"error": {"message": "other"}}') $$, 'RL003', 'attempt_answer', 'attempt 1 stays answered'
@@ -51,7 +70,10 @@ select is(
       "terminalLogLines": [], "terminalLogContexts": []}'::jsonb,
     'with its error, result and crash diagnostic'
 );
-select is(pg_temp.facts('a'), array['run.created', 'run.started', 'run.failed'], 'as run.failed');
+select is(
+    pg_temp.facts('a'), array['run.created', 'run.started', 'run.events', 'runner.logs', 'run.failed'],
+    'as run.failed; an attempt that brought nothing else left nothing'
+);
 select is(
     (select jsonb_agg(jsonb_build_array(t.status, t.error ->> 'message', t.crash_diagnostic) order by t.attempt) from counterfoil.attempts as t),
     '[["failed", "boom", null], ["failed", "boom", null], ["failed", "boom", {"exit": 137}]]'::jsonb, 'each attempt keeps its own'
