@@ -150,7 +150,13 @@ begin
                 ) as p;
                 if v_full.full_limit is not null then
                     perform counterfoil.raise_capacity(
-                        format('The installation has no room for %s more launches under %s.', cardinality(v_new), v_full.full_limit),
+                        format(
+                            'The installation has no room for %s more launches under %s, which is %s.', cardinality(v_new),
+                            v_full.full_limit,
+                            case v_full.full_limit
+                                when 'max_queued' then v_rules.all_max_queued else v_rules.all_launches_per_minute
+                            end
+                        ),
                         v_full.full_limit, v_full.retry_ms
                     );
                 end if;
@@ -170,7 +176,11 @@ begin
                     ) as p;
                     if v_full.full_limit is not null then
                         perform counterfoil.raise_quota_exceeded(
-                            format('The org has no room for %s more launches under %s.', v_org.launches, v_full.full_limit),
+                            format(
+                                'The org has no room for %s more launches under %s, which is %s.', v_org.launches,
+                                v_full.full_limit,
+                                case v_full.full_limit when 'max_queued' then v_rules.max_queued else v_rules.launches_per_minute end
+                            ),
                             v_full.full_limit, v_full.retry_ms
                         );
                     end if;

@@ -4,7 +4,8 @@
 --           room, nothing changed, and retry_ms, after which another try has a chance. For launches_per_minute that is the
 --           end of the clock minute. For max_queued it is an estimate: as long as it is since a place last came free, for
 --           each place that is missing, which is right on average where places come free at a steady rate; at least a second
---           and at most a minute, also where only a higher limit would help. Exact whatever happens at once: each of the
+--           and at most a minute. A minute too where p_count alone is over the limit, so that only a higher one or fewer
+--           launches help: callers say the limit. Exact whatever happens at once: each of the
 --           sixteen rows may hold its share of the limit and no more, so the sum cannot go over. Far from the limit an
 --           admission takes one row that nobody holds; near it, all rows in order, and levels them, so that the last place
 --           is found wherever it is.
@@ -124,7 +125,10 @@ begin
         return;
     elsif v_launches + p_count > p_launches_per_minute then
         full_limit := 'launches_per_minute';
-        retry_ms := greatest(1, ceil(1000 * extract(epoch from v_minute + interval '1 minute' - v_now)))::integer;
+        retry_ms := case
+            when p_count > p_launches_per_minute then 60000
+            else greatest(1, ceil(1000 * extract(epoch from v_minute + interval '1 minute' - v_now)))::integer
+        end;
         return;
     end if;
 

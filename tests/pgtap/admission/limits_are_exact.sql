@@ -2,7 +2,7 @@
 begin;
 \ir ../setup.psql
 \ir ../attempts/setup.psql
-select plan(55);
+select plan(57);
 
 create function pg_temp.limits(p_org text, p_scope text, p_limits jsonb)
 returns void language sql volatile parallel unsafe as $function$
@@ -88,6 +88,10 @@ select pg_temp.full_up($$ select pg_temp.admit('h') $$, 'RL007', 1000, 10000, 'a
 
 -- Launches per minute: the next minute is open.
 select pg_temp.limits('rate', 'org', '{"launches_per_minute": 5}');
+select pg_temp.full_up($$ select pg_temp.bulk('m-', 6, 'rate') $$, 'RL007', 60000, 60000, 'six at once never fit', 'launches_per_minute');
+select throws_like(
+    $$ select pg_temp.bulk('m-', 6, 'rate') $$, '%no room for 6 more launches under launches_per_minute, which is 5.', 'and the message says why'
+);
 select is(pg_temp.bulk('m-', 5, 'rate'), 5::bigint, 'five launches in this minute');
 -- The end of the minute may fall in between here, so the window is the next one.
 update counterfoil.admission_counters as c set window_start = c.window_start + interval '1 minute' where c.org_id = 'rate';
