@@ -135,7 +135,8 @@ async def test_a_play_whose_lease_was_lost_writes_nothing_more(bench: Bench, kin
 
 
 async def test_a_stopping_worker_waits_for_its_plays(bench: Bench) -> None:
-    worker = bench.worker(drain_seconds=30)
+    # With its one place taken it has no claim under way that could still find the other run.
+    worker = bench.worker(drain_seconds=30, concurrency=1)
     stuck, go_on = threading.Event(), threading.Event()
 
     @worker.play("slow")
