@@ -3,7 +3,7 @@
 begin;
 \ir ../setup.psql
 \ir setup.psql
-select plan(200);
+select plan(335);
 
 -- The whole text, and what must be left of it.
 create temporary table texts (given text, kept text) on commit drop;
@@ -93,7 +93,60 @@ insert into texts values
   ('{"headers": {"authorization": "Token abc", "accept": "*/*"}}', '{"headers": {"authorization": [redacted], "accept": "*/*"}}'),
   ('two: password=a secret=b', 'two: password=[redacted] secret=[redacted]'),
   ('already password=[redacted] gone', 'already password=[redacted] gone'),
+  -- Values after a name, in other spellings.
+  ('password := "x y"; next', 'password := [redacted]; next'),
+  ('if password == "x":', 'if password == [redacted]:'),
+  ('password=none-of-your-business', 'password=[redacted]'),
+  ('token: nullable', 'token: [redacted]'),
+  ('secret=true1', 'secret=[redacted]'),
+  ('password: "none"', 'password: [redacted]'),
+  ('api_key:' || chr(10) || '  hunter2' || chr(10) || 'x: 1', 'api_key:' || chr(10) || '  [redacted]' || chr(10) || 'x: 1'),
+  ('DB_PWD=/x and ;pwd=/y;', 'DB_PWD=[redacted] and ;pwd=[redacted];'),
+  ('backendToken: abc', 'backendToken: [redacted]'),
+  ('a' || chr(1) || 'b unexpected token: x', 'a' || chr(1) || 'b unexpected token: [redacted]'),
+  ('unexpected token: x, token: y', 'unexpected token: x, token: [redacted]'),
+  ('Authorization: Digest username="me", realm="r, s", response="0a1b"' || chr(10) || 'next: line', 'Authorization: [redacted]' || chr(10) || 'next: line'),
+  ('curl -H "Authorization: Digest username=\"me\", response=\"0a1b\"" https://h', 'curl -H "Authorization: [redacted]" https://h'),
+  ('-H "Authorization: Token abc" -H "Accept: x"', '-H "Authorization: [redacted]" -H "Accept: x"'),
+  ('cookie: [redacted]', 'cookie: [redacted]'),
+  ('jwe eyJ' || 'hbGciOiJkaXIifQ..aXZpdml2.Y2lwaGVydGV4dA.dGFn!', 'jwe [redacted]!'),
+  ('<password>hun' || 'ter2</password>', '<password>[redacted]</password>'),
+  ('<ns:apiKey> a b </ns:apiKey>', '<ns:apiKey>[redacted]</ns:apiKey>'),
+  ('alter role me password ''it''''s'' valid until x', 'alter role me password [redacted] valid until x'),
+  ('create user me identified by ''x''; identified with ''sha2'' by "y"', 'create user me identified by [redacted]; identified with ''sha2'' by [redacted]'),
+  -- Arguments of programs.
+  ('psql --password x -h db', 'psql --password [redacted] -h db'),
+  ('tool --api-key "a b" --client-secret=c --db-password  d', 'tool --api-key [redacted] --client-secret=[redacted] --db-password  [redacted]'),
+  ('["--token", "x", "-v"]', '["--token", [redacted], "-v"]'),
+  ('sshpass -p ''a b'' ssh h', 'sshpass -p [redacted] ssh h'),
+  ('mysql -u me -px db; mysqldump -py', 'mysql -u me -p[redacted] db; mysqldump -p[redacted]'),
+  ('mysql -px mysql -py', 'mysql -p[redacted] mysql -p[redacted]'),
+  ('curl -s -u me:x https://h; curl https://h --user me:y', 'curl -s -u me:[redacted] https://h; curl https://h --user me:[redacted]'),
   -- What only looks like one.
+  ('PWD=/home/me OLDPWD=/tmp', 'PWD=/home/me OLDPWD=/tmp'),
+  ('pwd: command not found', 'pwd: command not found'),
+  ('SyntaxError: Unexpected token: punc (})', 'SyntaxError: Unexpected token: punc (})'),
+  ('unexpected token: x', 'unexpected token: x'),
+  ('token: null', 'token: null'),
+  ('password=true;requires_password=false', 'password=true;requires_password=false'),
+  ('{"secret": false, "token": null}', '{"secret": false, "token": null}'),
+  ('password: required', 'password: required'),
+  ('session key: none', 'session key: none'),
+  ('cookie: none', 'cookie: none'),
+  ('Signature: valid', 'Signature: valid'),
+  ('the function signature: f(a, b)', 'the function signature: f(a, b)'),
+  ('nextPageToken: "abc", sync token: 5, next_page_token=x', 'nextPageToken: "abc", sync token: 5, next_page_token=x'),
+  ('if password != "x"', 'if password != "x"'),
+  ('--password is required, see --token or --help', '--password is required, see --token or --help'),
+  ('mysql -u me -P3306 -p db', 'mysql -u me -P3306 -p db'),
+  ('docker run -p8080:80 -u 1000:1000 x', 'docker run -p8080:80 -u 1000:1000 x'),
+  ('curl https://h:8080 -o x', 'curl https://h:8080 -o x'),
+  ('the password must not be ''x''', 'the password must not be ''x'''),
+  ('created by ''Ann''', 'created by ''Ann'''),
+  ('<passwords>x</passwords>', '<passwords>x</passwords>'),
+  ('xai-explainable-artificial-intelligence-for-all', 'xai-explainable-artificial-intelligence-for-all'),
+  ('https://h/gsk_short, r8_x and the pat-a-cake-pat-a-cake-bakers-man', 'https://h/gsk_short, r8_x and the pat-a-cake-pat-a-cake-bakers-man'),
+  ('0123456789abcdef0123456789abcdef-us', '0123456789abcdef0123456789abcdef-us'),
   ('', ''),
   ('the password must be longer', 'the password must be longer'),
   ('bearer of bad news', 'bearer of bad news'),
@@ -132,6 +185,27 @@ insert into texts values
   ('sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08', 'sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08');
 select is(counterfoil.redact_text(t.given), t.kept, translate(left(t.given, 40), e'\n', ' ')) from texts as t;
 select is(counterfoil.redact_text(null), null, 'null');
+
+-- Keys of vendors: how each begins, and what may follow.
+select is(counterfoil.redact_text('key ' || v.start || v.rest || ' end'), 'key [redacted] end', v.start)
+from (values
+  ('gsk' || '_', repeat('aB3', 17)), ('xai' || '-', repeat('aB3', 27)), ('pplx' || '-', repeat('aB3', 16)), ('r8' || '_', repeat('a', 37)),
+  ('api_' || 'org_', repeat('a', 34)), ('gl' || 'agent-', repeat('aB_3-', 10)), ('ABSK', repeat('a+/B', 25) || '='),
+  ('nv' || 'api-', repeat('aB-3_', 13)), ('lsv2' || '_pt_', repeat('0', 32) || '_' || repeat('1', 10)), ('sk-' || 'or-v1-', repeat('0a', 32)),
+  (repeat('0a', 16), '-us' || '12'), (repeat('0a', 18), 'NR' || 'AL'), (repeat('aB', 7), '.atlas' || 'v1.' || repeat('aB3', 20)),
+  ('lin' || '_api_', repeat('a', 40)), ('lin' || '_oauth_', repeat('0a', 32)), ('ntn' || '_', repeat('aB3', 15)), ('sec' || 'ret_', repeat('a', 43)),
+  ('pat', repeat('aB', 7) || '.' || repeat('0a', 32)), ('fig' || 'd_', repeat('aB_3-', 8)), ('NR' || 'AK-', repeat('A', 27)),
+  ('gl' || 'c_', repeat('aB3=', 15)), ('gl' || 'sa_', repeat('a', 32) || '_' || repeat('0', 8)), ('sntry' || 's_', repeat('aB_=', 20)), ('sntry' || 'u_', repeat('0', 64)),
+  ('PM' || 'AK-', repeat('0', 24) || '-' || repeat('1', 34)), ('pul' || '-', repeat('0a', 20)), ('sbp' || '_', repeat('0a', 20)),
+  ('sb_' || 'secret_', repeat('a', 22) || '_' || repeat('0', 8)), ('pscale' || '_tkn_', repeat('a', 43)), ('pscale' || '_pw_', repeat('a', 43)),
+  ('na' || 'pi_', repeat('aB3z', 16)), ('vercel' || '_blob_rw_', repeat('a', 16) || '_' || repeat('b', 30)), ('v1' || '.0-', repeat('0', 24) || '-' || repeat('1', 146)),
+  ('HR' || 'KU-AA', repeat('aB_3-', 11)), ('fm' || '2_', repeat('aB+/', 25)), ('fm' || '1r_', repeat('aB+/', 25)), ('EA' || 'AA', repeat('aB3', 20)), ('sq0' || 'csp-', repeat('a', 43)),
+  ('access_' || 'token$production$', repeat('a', 16) || '$' || repeat('0', 32)), ('sl' || '.', repeat('aB_3-', 28)), ('sl' || '.u.', repeat('aB_3-', 28)),
+  ('ATATT' || '3', repeat('aB_=-', 36)), ('AT' || 'BB', repeat('a', 32)), ('dp' || '.pt.', repeat('a', 43)), ('bk' || 'ua_', repeat('0a', 20)),
+  ('CCI' || 'PAT_', repeat('a', 22) || '_' || repeat('0', 40)), ('pat' || '-na1-', '01234567-89ab-cdef-0123-456789abcdef'),
+  ('xkey' || 'sib-', repeat('0', 64) || '-' || repeat('a', 16)), ('re' || '_', repeat('a', 8) || '_' || repeat('b', 24)), ('SSWS' || ' 00', repeat('aB_3-', 8)),
+  ('tskey' || '-auth-', repeat('a', 12) || '-' || repeat('b', 32)), ('dckr' || '_oat_', repeat('a', 32)), ('sk' || '_test_', repeat('a', 24))
+) as v (start, rest);
 
 -- Names of secrets, and others.
 select is(counterfoil.is_secret_name(n.name), true, n.name || ' is secret')
@@ -179,16 +253,44 @@ from (values
   ('{"headers": {"Authorization": ["Token abc"], "cookie": {"a": "b"}}}', '{"headers": {"Authorization": "[redacted]", "cookie": "[redacted]"}}')
 ) as d (given, kept);
 
--- Time: a megabyte of whatever a pattern begins with, and repeats.
-set local statement_timeout = '60s';
-select lives_ok(format('select counterfoil.redact_text(%s)', h.text), h.text)
-from (values ($$repeat('a', 1000000) || ' token'$$), ($$repeat('a:', 500000) || '://:@'$$), ($$'a://' || repeat('b:', 500000)$$),
-  ($$repeat('https://', 125000)$$), ($$repeat('-----BEGIN A-----', 60000)$$), ($$'bearer' || repeat(' ', 1000000)$$),
-  ($$repeat('bearer a', 125000)$$), ($$repeat('eyJaaaa.', 125000)$$), ($$repeat('sk-', 333333)$$), ($$repeat('1234567890:AA', 80000)$$),
-  ($$repeat('abc8Q~', 160000)$$), ($$repeat('sig=', 250000)$$), ($$repeat('cookie ', 140000)$$), ($$repeat('password="', 100000)$$),
-  ($$'password="' || repeat('\', 1000000)$$), ($$'api' || repeat(' ', 500000) || 'key' || repeat(' ', 500000)$$)) as h (text);
+-- Time: what a pattern begins with, over and over, four times as long, may take four times as long, not sixteen times. The best
+-- of five, for others work on the machine too; under 40 ms nobody notices.
+create function pg_temp.took(p_text text) returns double precision language plpgsql volatile parallel unsafe as $function$
+declare
+  v_start timestamptz := clock_timestamp();
+begin
+  perform counterfoil.redact_text(p_text);
+  return extract(epoch from clock_timestamp() - v_start);
+end
+$function$;
+create function pg_temp.grows_evenly(p_head text, p_unit text, p_tail text) returns boolean language plpgsql volatile parallel unsafe as $function$
+declare
+  v_short double precision := 'infinity';
+  v_long double precision := 'infinity';
+begin
+  for v_try in 1..5 loop
+    v_short := least(v_short, pg_temp.took(p_head || repeat(p_unit, 25000 / length(p_unit)) || p_tail));
+    v_long := least(v_long, pg_temp.took(p_head || repeat(p_unit, 100000 / length(p_unit)) || p_tail));
+    if v_long < greatest(0.04, 8 * v_short) then
+      return true;
+    end if;
+  end loop;
+  return false;
+end
+$function$;
+select ok(pg_temp.grows_evenly(h.head, h.unit, h.tail), format('%s %s… %s', h.head, h.unit, h.tail))
+from (values
+  ('', 'a', ' token'), ('token ', 'a', ''), ('token ', 'aB3/', ''), ('token ', '0a', ''), ('token ', '_', ''), ('token ', '"', ''),
+  ('', 'a:', '://:@'), ('a://', 'b:', ''), ('', 'https://', ''), ('', '-----BEGIN A-----', ''),
+  ('bearer', ' ', ''), ('', 'bearer a', ''), ('', 'eyJaaaa.', ''), ('', 'eyJaaaa..', ''), ('', 'sk-', ''), ('', '1234567890:AA', ''), ('', 'abc8Q~', ''),
+  ('', 'sig=', ''), ('', 'gsk_xai-AKIA', ''), ('', repeat('0a', 16) || '-us', ''),
+  ('', 'cookie ', ''), ('cookie: ', '="', ''), ('', 'cookie: none ', ''), ('', 'token=a ', ''), ('', 'token: null ', ''), ('', 'token=', ''), ('', 'token ', '='),
+  ('', 'password="', ''), ('password="', '\', ''), ('api', ' ', 'key'), ('', 'pwd=/ ', ''), ('', 'expected ', 'token'), ('', 'unexpected token: x ', ''),
+  ('', '<password>', ''), ('token <', 'a', ''), ('token --', 'a-', ''), ('', '--token x ', ''), ('--token', ' ', ''),
+  ('', 'mysql ', ' -px'), ('', 'mysql -px ', ''), ('', 'curl ', ' -u a:b'), ('', 'curl -u a:b ', ''), ('curl ', '-u ', ''), ('', 'sshpass -p ', ''),
+  ('password ', '''', ''), ('', 'identified with ', ''), ('', 'password ''a'' ', '')
+) as h (head, unit, tail);
 select lives_ok($$ select counterfoil.sanitize_payload(jsonb_build_object('token', '', 'a', (select jsonb_agg('{"name": "x", "value": ["authorization", "y"]}'::jsonb) from generate_series(1, 3000))), 32) $$, 'many small parts');
-reset statement_timeout;
 
 -- What is kept is sanitised, by every function that keeps something.
 select pg_temp.held_run('r1');
