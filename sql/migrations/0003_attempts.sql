@@ -45,11 +45,14 @@ create table counterfoil.attempts (
 
 create unique index attempts_one_open_idx on counterfoil.attempts (org_id, run_id)
 where status in ('running', 'waiting');
-create index attempts_active_idx on counterfoil.attempts (release_lane, org_id, run_id)
-where status = 'running';
+-- Whoever has nothing to do asks at each poll whether a lease has lapsed, and must not read all that run. Each heartbeat
+-- writes an entry: a few times a minute for an attempt. Queries that want it say > '-infinity': else a plan made while the
+-- table is small would prove one lease by reading all that are live.
+create index attempts_lapsing_idx on counterfoil.attempts (release_lane, lease_expires_at)
+where lease_expires_at > '-infinity';
 
 comment on table counterfoil.attempts is
-'Leased tries at executing a run. The lease is no part of any index, so that heartbeats stay cheap.';
+'Leased tries at executing a run.';
 comment on column counterfoil.attempts.org_id is 'Tenant.';
 comment on column counterfoil.attempts.run_id is 'Run that is tried.';
 comment on column counterfoil.attempts.attempt is 'Number of the try: 1, 2, …';

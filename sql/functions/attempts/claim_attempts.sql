@@ -5,7 +5,8 @@
 --           within an org by priority, then age. Orgs that have no room under max_active are passed over, about a hundred a
 --           claim. The first claim of a run writes run.started; a claim after a public wait continues the same attempt,
 --           writes run.resumed and says in `resumed` what ended the wait. The cost is that of what is claimed and of the
---           number of plays, never of what waits: orgs are found by jumps along the index of ready runs.
+--           number of plays, never of what waits: orgs are found by jumps along the index of ready runs. A run whose
+--           deadline is over does not begin: it leaves the queue, some twenty a claim, and recovery ends it.
 -- Locks:    rows of admission_counters where limits apply, queue rows, runs, all skipping what is locked; then attempts
 --           and lanes of the runs it holds. It waits for no other claim.
 -- Raises:   RL001.
@@ -61,6 +62,8 @@ declare
     v_run_ids text[] := array[]::text[];
     v_picked_org_ids text[];
     v_picked_run_ids text[];
+    v_late_org_ids text[];
+    v_late integer := 0;
 begin
     perform counterfoil.check_id(p_worker, 'p_worker');
     perform counterfoil.check_limit(p_limit, 1, counterfoil.setting_integer('claim_batch_max'), 'p_limit');
@@ -108,7 +111,7 @@ begin
         end if;
     end if;
 
-    while v_left > 0 loop
+    while v_left > 0 and v_late < 20 loop
         if cardinality(v_orgs) = 0 then
             -- Orgs that have no room, or whose runs others hold, must not keep the turn from those behind them.
             exit when v_found < p_limit or v_passed >= 100;
@@ -133,7 +136,7 @@ begin
             v_caps := counterfoil.limit_claims(v_turn, v_caps);
         end if;
 
-        select g.org_ids, g.run_ids into strict v_picked_org_ids, v_picked_run_ids
+        select g.org_ids, g.run_ids, g.late_org_ids into strict v_picked_org_ids, v_picked_run_ids, v_late_org_ids
         from counterfoil.take_ready_runs(v_lane, v_plays, v_turn, v_caps) as g;
         if v_counting then
             perform counterfoil.return_claims(v_turn, v_caps, v_picked_org_ids, v_picked_run_ids);
@@ -142,14 +145,17 @@ begin
         v_org_ids := v_org_ids || v_picked_org_ids;
         v_run_ids := v_run_ids || v_picked_run_ids;
         v_left := v_left - cardinality(v_picked_run_ids);
+        v_late := v_late + cardinality(v_late_org_ids);
         if cardinality(v_picked_org_ids) > 0 then
             v_cursor := v_picked_org_ids[cardinality(v_picked_org_ids)];
+        elsif cardinality(v_late_org_ids) > 0 then
+            v_cursor := v_late_org_ids[cardinality(v_late_org_ids)];
         end if;
         -- Next come those who have not had this turn, then those who had something; who had nothing has no more.
         v_orgs := v_orgs[cardinality(v_turn) + 1:] || array(
             select o.org_id
             from unnest(v_turn) with ordinality as o (org_id, place)
-            where o.org_id = any (v_picked_org_ids)
+            where o.org_id = any (v_picked_org_ids || v_late_org_ids)
             order by o.place
         );
     end loop;

@@ -42,7 +42,7 @@ begin
             exists (
                 select
                 from counterfoil.attempts as a
-                where a.release_lane = v_lane and a.status = 'running' and a.lease_expires_at <= v_now
+                where a.release_lane = v_lane and a.lease_expires_at > '-infinity' and a.lease_expires_at <= v_now
             )
             or exists (
                 select

@@ -1,7 +1,7 @@
 -- recover_due: does what time demands, for up to p_limit runs of a release lane.
 --
 -- Promises: one row for each run it changed: requeued, failed, timed_out (lease or attempt's time over), cancelled (grace
---           time over) or deadline_exceeded. Reads only active attempts of the lane and, by index, runs whose deadline or
+--           time over) or deadline_exceeded. Reads, by index, only active runs of the lane whose lease, deadline or
 --           grace time has passed. Any number of workers may call it at once; each run is recovered once.
 -- Locks:    run by run what recover_run() takes, skipping what is locked: it waits for nobody.
 -- Raises:   nothing.
@@ -32,7 +32,8 @@ begin
                 (
                     select a.org_id, a.run_id
                     from counterfoil.attempts as a
-                    where a.release_lane = p_release_lane and a.status = 'running' and a.lease_expires_at <= v_now
+                    where a.release_lane = p_release_lane and a.lease_expires_at > '-infinity' and a.lease_expires_at <= v_now
+                    order by a.lease_expires_at
                     limit p_limit
                 )
                 union all

@@ -1,13 +1,15 @@
 -- take_ready_runs: takes the next ready runs of some orgs out of the queue.
 --
 -- Promises: of each org at most its cap, by priority, then age; in the order of the orgs. Their queue rows are gone and
---           their run rows locked. What somebody else holds is passed over.
+--           their run rows locked. What somebody else holds is passed over. A run whose deadline is over leaves the queue and is
+--           not among those answered: it counts towards the cap and is told by its org alone; recovery ends it.
 -- Locks:    queue rows, then run rows, both skipping what is locked: it waits for nobody.
 -- Raises:   nothing.
 -- Since:    1
 
 create or replace function counterfoil.take_ready_runs(
-    p_release_lane text, p_plays text[], p_org_ids text[], p_caps bigint[], out org_ids text[], out run_ids text[]
+    p_release_lane text, p_plays text[], p_org_ids text[], p_caps bigint[],
+    out org_ids text[], out run_ids text[], out late_org_ids text[]
 )
 returns record
 language plpgsql
@@ -26,6 +28,7 @@ set enable_sort = off
 set jit = off
 as $function$
 declare
+    v_now timestamptz := clock_timestamp();
     v_rows tid[];
 begin
     -- Look first, lock then: how many of each play an org's next runs are is decided on what lies there, and exactly
@@ -53,10 +56,10 @@ begin
     ),
 
     held as materialized (
-        select w.turn, l.row_at, l.org_id, l.run_id, l.priority, l.queued_at
+        select w.turn, l.row_at, l.org_id, l.run_id, l.priority, l.queued_at, l.is_late
         from wanted as w
         cross join lateral (
-            select q.row_at, q.org_id, q.run_id, q.priority, q.queued_at
+            select q.row_at, q.org_id, q.run_id, q.priority, q.queued_at, f.is_late
             from (
                 select h.ctid as row_at, h.org_id, h.run_id, h.priority, h.queued_at
                 from counterfoil.run_queue as h
@@ -70,7 +73,7 @@ begin
             -- One by one, by key, until there are enough: a run that somebody holds must not keep back those behind it,
             -- and no plan, made on however small a table, may read more of the org.
             cross join lateral (
-                select
+                select coalesce(r.deadline_at <= v_now, false) as is_late
                 from counterfoil.runs as r
                 where r.org_id = q.org_id and r.run_id = q.run_id and r.status in ('queued', 'waiting')
                 limit 1
@@ -82,9 +85,10 @@ begin
 
     select
         coalesce(array_agg(h.row_at), '{}'),
-        coalesce(array_agg(h.org_id order by h.turn, h.priority, h.queued_at, h.run_id), '{}'),
-        coalesce(array_agg(h.run_id order by h.turn, h.priority, h.queued_at, h.run_id), '{}')
-    into v_rows, org_ids, run_ids
+        coalesce(array_agg(h.org_id order by h.turn, h.priority, h.queued_at, h.run_id) filter (where not h.is_late), '{}'),
+        coalesce(array_agg(h.run_id order by h.turn, h.priority, h.queued_at, h.run_id) filter (where not h.is_late), '{}'),
+        coalesce(array_agg(h.org_id order by h.turn) filter (where h.is_late), '{}')
+    into v_rows, org_ids, run_ids, late_org_ids
     from held as h;
 
     -- By place alone, which the locks keep: any other condition, on a small table, is answered by reading an index.

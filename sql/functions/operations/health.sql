@@ -81,7 +81,7 @@ begin
     from (
         select a.lease_expires_at
         from counterfoil.attempts as a
-        where a.status = 'running'
+        where a.lease_expires_at > '-infinity'
         limit v_most + 1
     ) as f;
 

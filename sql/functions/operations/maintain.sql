@@ -49,7 +49,7 @@ begin
     with recursive lanes as (
         select (
             select least(
-                (select min(a.release_lane) from counterfoil.attempts as a where a.status = 'running'),
+                (select min(a.release_lane) from counterfoil.attempts as a where a.lease_expires_at > '-infinity'),
                 (
                     select min(d.release_lane) from counterfoil.runs as d
                     where d.ended_at is null and d.deadline_at is not null
@@ -65,7 +65,7 @@ begin
             select least(
                 (
                     select min(a.release_lane) from counterfoil.attempts as a
-                    where a.status = 'running' and a.release_lane > l.name
+                    where a.lease_expires_at > '-infinity' and a.release_lane > l.name
                 ),
                 (
                     select min(d.release_lane) from counterfoil.runs as d

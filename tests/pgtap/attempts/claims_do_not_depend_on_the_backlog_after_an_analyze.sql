@@ -3,7 +3,7 @@
 begin;
 \ir ../setup.psql
 \ir setup.psql
-select plan(20);
+select plan(23);
 analyze;
 \ir backlog.psql
 select * from finish();
