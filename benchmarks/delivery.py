@@ -17,11 +17,11 @@ _FLOOR = """
 update public.bench_floor set n = n + 1 where id = :id;
 """
 
-_NAME_FACTS = f"""
+NAME_FACTS = f"""
 \\set r random(0, {RUNS - 1})
 \\set e random(1, 9000000000000000)
 """
-APPEND = f"""{_NAME_FACTS}
+APPEND = f"""{NAME_FACTS}
 select recorded from counterfoil.append_fact(
     '{ORG}', 'run-' || lpad(:r::text, 8, '0'), :e::text, 'run.progress', '{{"done": 1}}');
 """
@@ -57,10 +57,10 @@ from counterfoil.acknowledge_deliveries(
     :orgs::text[], :runs::text[], 'lifecycle', :seqs::bigint[], 'dispatcher-' || :client_id) as a
 \\gset
 """
-_AGAIN = "\\if :busy > 0\n{0}\\if :busy > 0\n{0}\\endif\n\\endif\n"
+AGAIN = "\\if :busy > 0\n{0}\\if :busy > 0\n{0}\\endif\n\\endif\n"
 # A claim that was not full has emptied the lanes: the next one gathers, as HOTPATH's calls of many
 # lanes suppose, instead of taking the processor for a lane or two.
-_GATHER = "\\endif\n\\if :n < {0}\n\\sleep 40 ms\n\\endif\n"
+GATHER = "\\endif\n\\if :n < {0}\n\\sleep 40 ms\n\\endif\n"
 
 
 def floor(dsn: str, clients: int = 8) -> float:
@@ -120,10 +120,10 @@ def cycle(
     make_runs(dsn, RUNS)
     parts = [_CLAIM % lanes]
     if freeze:
-        parts += [_FREEZE, _AGAIN.format(_FREEZE)]
+        parts += [_FREEZE, AGAIN.format(_FREEZE)]
     if prove:
         parts.append(_PROVE)
-    parts += [_ACKNOWLEDGE, _AGAIN.format(_ACKNOWLEDGE), _GATHER.format(lanes)]
+    parts += [_ACKNOWLEDGE, AGAIN.format(_ACKNOWLEDGE), GATHER.format(lanes)]
     append = APPEND if batch == 1 else _append_facts(batch)
     run_scripts(dsn, SECONDS, (appenders, append), (dispatchers, "".join(parts)))
     with psycopg.connect(dsn) as connection:
@@ -138,7 +138,7 @@ def _append_facts(batch: int) -> str:
         f'{{"eventId": "%1$s-{i}", "eventType": "run.progress", "payload": {{"done": {i}}}}}'
         for i in range(batch)
     )
-    return f"""{_NAME_FACTS}
+    return f"""{NAME_FACTS}
 select count(*) from counterfoil.append_facts(
     '{ORG}', 'run-' || lpad(:r::text, 8, '0'), format('[{facts}]', :e::text)::jsonb);
 """
