@@ -289,11 +289,13 @@ create table counterfoil.schedules (
     constraint schedules_paused_looks_at_nothing check (paused_at is null or look_at is null),
     constraint schedules_only_buffers_hold_back check (buffered_at is null or overlap = 'buffer'),
     constraint schedules_outcome_is_known check (
-        last_outcome in ('admitted', 'replayed', 'skipped', 'buffered', 'missed', 'refused')
+        last_outcome in ('admitted', 'skipped', 'buffered', 'missed', 'refused')
     )
 ) with (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 500);
 
 create index schedules_look_idx on counterfoil.schedules (look_at) where look_at is not null;
+-- What health() counts.
+create index schedules_refused_idx on counterfoil.schedules (org_id, name) where last_outcome = 'refused';
 
 comment on table counterfoil.schedules is
 'Launches that recur by cron. Its row lock decides who fires; the cron expression was parsed when the schedule was created, and these columns say what fires when.';
@@ -328,5 +330,5 @@ comment on column counterfoil.schedules.buffered_at is 'Time of the one firing t
 comment on column counterfoil.schedules.last_fire_at is 'Time of the latest firing that launched a run.';
 comment on column counterfoil.schedules.last_run_id is 'Run that it launched.';
 comment on column counterfoil.schedules.last_outcome is
-'What became of the latest firing: admitted, replayed, skipped or buffered (overlap), missed (catch-up) or refused (see last_error).';
+'What became of the latest firing: admitted, skipped or buffered (overlap), missed (catch-up) or refused (see last_error).';
 comment on column counterfoil.schedules.last_error is 'Why the latest firing was refused.';

@@ -37,7 +37,7 @@ class ScheduleEntry:
 
 @dataclass(frozen=True, slots=True)
 class Firing:
-    """``outcome``: admitted, replayed, skipped, buffered, missed or refused."""
+    """``outcome``: admitted, skipped, buffered, missed or refused."""
 
     org_id: str
     name: str

@@ -140,7 +140,7 @@ def list_them(
             document["launch"]["playName"],
             "paused" if document["pausedAt"] else _short(document["nextFireAt"]),
             _short(document["lastFireAt"]),
-            document["lastOutcome"] or "",
+            ": ".join(filter(None, (document["lastOutcome"], document["lastError"]))),
         )
     out.print(table if found else f"no schedules in org {org}")
 

@@ -4,6 +4,7 @@
 --           whether counters are kept. Reading the limits keeps ACCESS SHARE on their table until the transaction ends:
 --           recount_admission() relies on that to see nobody at work under older limits. Who has to wait there reads what
 --           holds after the wait: it is locked first, and a stable function would read with the snapshot of its caller.
+--           In repeatable read it is the transaction's snapshot all the same: limits that changed since it began are not seen.
 -- Locks:    admission_limits in ACCESS SHARE mode, as any reader.
 -- Raises:   nothing.
 -- Since:    1

@@ -1,8 +1,10 @@
 -- fire_due_schedules: launches what schedules demand.
 --
 -- Promises: looks at up to p_limit schedules that are due, the longest due first, and answers one row a firing: admitted,
---           replayed, skipped, buffered, missed, or refused. Any number of workers may call it at once: each firing is decided once,
---           under the schedule's lock and in the transaction that admits its run. A launch that is refused holds up no other.
+--           skipped, buffered, missed, or refused. Any number of workers may call it at once: each firing is decided once,
+--           under the schedule's lock and in the transaction that admits its run. A launch that is refused holds up no other,
+--           and its schedule says why. Where limits have room for each but not for all at once, the first of each org fires,
+--           or as many of these as there is room for, the longest due first; the rest with the next calls.
 -- Locks:    schedules, skipping what is locked; then what admit() locks.
 -- Raises:   RL001.
 -- Since:    1
@@ -29,7 +31,7 @@ declare
     v_message text;
     v_detail text;
     v_good integer[] := array[]::integer[];
-    v_count integer;
+    v_firsts integer[];
 begin
     perform counterfoil.check_limit(p_limit, 1, 1000, 'p_limit');
     select array_agg(d.org_id), array_agg(d.name) into v_org_ids, v_names
@@ -72,20 +74,37 @@ begin
         end if;
     end loop;
 
-    -- The others in one admission again; where each has room but not all of them, the first, and the rest with the next call.
-    foreach v_count in array array[cardinality(v_good), 1] loop
-        exit when v_count = 0;
+    -- The others in one admission again, as locks have to be taken in one order; with fewer of them until there is room.
+    while cardinality(v_good) > 0 loop
         begin
             return query
             select f.org_id, f.name, f.fire_at, f.outcome, f.run_id
             from counterfoil.fire_schedules(
-                array(select v_org_ids[g.place] from unnest(v_good[1:v_count]) with ordinality as g (place, n) order by g.n),
-                array(select v_names[g.place] from unnest(v_good[1:v_count]) with ordinality as g (place, n) order by g.n), v_now
+                array(select v_org_ids[g.place] from unnest(v_good) with ordinality as g (place, n) order by g.n),
+                array(select v_names[g.place] from unnest(v_good) with ordinality as g (place, n) order by g.n), v_now
             ) as f;
             return;
         exception
             when others then
-                null;
+                get stacked diagnostics
+                    v_state = returned_sqlstate, v_message = message_text, v_detail = pg_exception_detail;
+        end;
+        if cardinality(v_good) = 1 then
+            -- It had room a moment ago.
+            perform counterfoil.refuse_firing(
+                v_org_ids[v_good[1]], v_names[v_good[1]], v_state, v_message, v_detail, v_now
+            );
+            return query select v_org_ids[v_good[1]], v_names[v_good[1]], null::timestamptz, 'refused'::text, null::text;
+            return;
+        end if;
+        v_firsts := array(
+            select min(g.place)
+            from unnest(v_good) as g (place)
+            group by v_org_ids[g.place]
+            order by min(g.place)
+        );
+        v_good := case
+            when cardinality(v_firsts) < cardinality(v_good) then v_firsts else v_good[1:cardinality(v_good) / 2]
         end;
     end loop;
 end

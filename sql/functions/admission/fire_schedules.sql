@@ -1,6 +1,6 @@
 -- fire_schedules: fires what is due of some schedules.
 --
--- Promises: one row a firing: admitted or replayed with its run; skipped or buffered because the run before has not ended;
+-- Promises: one row a firing: admitted, with its run; skipped or buffered because the run before has not ended;
 --           missed because nobody was there in time. All launches are one admission, all or none. Each schedule
 --           says when to look at it again. At most a hundred firings of a schedule at a time.
 -- Locks:    the caller holds the schedules; then what admit() locks.

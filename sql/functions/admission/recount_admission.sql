@@ -2,7 +2,9 @@
 --
 -- Promises: exact numbers of queued and active runs where limits apply by now, for one org, for all orgs (scope default) or
 --           for the installation, and no counters where none apply. Exact because nobody is at work meanwhile: whoever
---           counts reads the limits first and so holds ACCESS SHARE on their table to the end of the transaction.
+--           counts reads the limits first and so holds ACCESS SHARE on their table to the end of the transaction. A transaction in
+--           repeatable read that began before and reads the limits after goes by the old ones: it is not counted. It reads the
+--           runs of the org, ended ones too; for all orgs and the installation all runs there are.
 -- Locks:    admission_limits in ACCESS EXCLUSIVE mode: it waits for every transaction that has read the limits, and holds
 --           up others until this one ends.
 -- Raises:   nothing.
@@ -37,8 +39,17 @@ begin
             count(*) filter (where r.status = 'queued') as queued,
             count(*) filter (where r.status = 'running') as active,
             count(*) filter (where r.created_at >= v_minute) as launches
-        from counterfoil.runs as r
-        where (r.ended_at is null or r.created_at >= v_minute) and (p_scope <> 'org' or r.org_id = p_org_id)
+        from (
+            -- One of the two is read: an org's limits need its own runs alone.
+            select o.org_id, o.status, o.created_at, o.ended_at
+            from counterfoil.runs as o
+            where p_scope = 'org' and o.org_id = p_org_id
+            union all
+            select a.org_id, a.status, a.created_at, a.ended_at
+            from counterfoil.runs as a
+            where p_scope <> 'org'
+        ) as r
+        where r.ended_at is null or r.created_at >= v_minute
         group by case when p_scope = 'installation' then '' else r.org_id end
     ) as n
     cross join lateral counterfoil.admission_rules(n.org_id) as l

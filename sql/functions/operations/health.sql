@@ -1,8 +1,8 @@
 -- health: signs of life of the whole installation, in one document.
 --
 -- Promises: pending, blocked and oldest age per lane, live and expired leases, attempts, queue and admission use (the
---           installation and the twenty busiest orgs with limits), plays that are queued but that no live worker knows, receipts,
---           schema version, what retention has still to do,
+--           installation and the twenty busiest orgs with limits), plays that are queued but that no live worker knows,
+--           schedules that are due or were refused, receipts, schema version, what retention has still to do,
 --           megabytes of the tables that grow. Bounded: it counts no further than 10,000 rows of a kind
 --           ("atLeast": true where it stopped) and reads through indexes.
 -- Locks:    nothing.
@@ -28,6 +28,7 @@ declare
     v_attempts jsonb;
     v_queue jsonb;
     v_admission jsonb;
+    v_schedules jsonb;
     v_receipts jsonb;
     v_retention jsonb;
 begin
@@ -167,6 +168,32 @@ begin
     ) as u;
 
     select jsonb_build_object(
+        'due', counterfoil.bounded_count(d.schedules, v_most),
+        'oldestDueAgeSeconds', coalesce(round(extract(epoch from v_now - d.oldest), 3), 0),
+        'refused', counterfoil.bounded_count(r.schedules, v_most)
+    )
+    into v_schedules
+    from (
+        select count(*) as schedules, min(f.look_at) as oldest
+        from (
+            select s.look_at
+            from counterfoil.schedules as s
+            where s.look_at <= v_now
+            order by s.look_at
+            limit v_most + 1
+        ) as f
+    ) as d
+    cross join (
+        select count(*) as schedules
+        from (
+            select
+            from counterfoil.schedules as s
+            where s.last_outcome = 'refused'
+            limit v_most + 1
+        ) as f
+    ) as r;
+
+    select jsonb_build_object(
         'reads', coalesce(sum(f.reads), 0),
         'readHits', coalesce(sum(f.read_hits), 0),
         'claims', coalesce(sum(f.claims), 0),
@@ -285,6 +312,7 @@ begin
             from counterfoil.listeners as l
             where l.asleep_until > v_now
         ),
+        'schedules', v_schedules,
         'receipts', v_receipts,
         'retentionBacklog', v_retention,
         'disk', counterfoil.disk_use()
@@ -293,6 +321,6 @@ end
 $function$;
 
 comment on function counterfoil.health() is
-'Signs of life as one JSON document: lanes, leases, attempts, queue with plays that no live worker knows, admission use, receipts, retention backlog, disk, schema version.';
+'Signs of life as one JSON document: lanes, leases, attempts, queue with plays that no live worker knows, admission use, schedules due or refused, receipts, retention backlog, disk, schema version.';
 
 revoke all on function counterfoil.health() from public;

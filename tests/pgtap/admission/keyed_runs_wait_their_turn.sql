@@ -2,7 +2,7 @@
 begin;
 \ir ../setup.psql
 \ir ../attempts/setup.psql
-select plan(32);
+select plan(36);
 
 create function pg_temp.key(p_key text default 'k')
 returns text language sql stable parallel unsafe as $function$
@@ -27,6 +27,14 @@ select ok(pg_temp.fail_run('a') ->> 'outcome' = 'retry_scheduled', 'between atte
 select is(pg_temp.key(), '1 of 4', 'it keeps its slot');
 select pg_temp.lapse('a');
 select is(pg_temp.claim(10), array['a'], 'and is claimed again itself');
+select is(
+    (select s.outcome from pg_temp.lease('a') as l
+        cross join lateral counterfoil.suspend_attempt((l).org_id, (l).run_id, (l).attempt, (l).lease_id, 'why', 'event') as s),
+    'suspended', 'it waits for an event'
+);
+select is(cardinality(pg_temp.claim(10)), 0, 'no other run of the key comes between');
+select is((select r.outcome from counterfoil.resume_run('org', 'a', 'event', null, 's1') as r), 'resumed', 'resumed');
+select is(pg_temp.claim(10), array['a'], 'it goes on with its slot');
 select ok(pg_temp.complete('a') ->> 'outcome' = 'completed', 'when it ends');
 select is(pg_temp.claim(10), array['d'], 'the most urgent held run starts');
 select is(pg_temp.key(), '1 of 3', 'still one slot');

@@ -2,7 +2,7 @@
 begin;
 \ir ../setup.psql
 \ir setup.psql
-select plan(65);
+select plan(79);
 
 -- The hour that began two to three hours ago. Schedules here fire every minute of it, so that what is due lies in the past
 -- and nothing else falls due for twenty hours, whatever the clock shows now.
@@ -140,6 +140,60 @@ from counterfoil.runs as r where r.org_id = 'org' and r.status = 'queued';
 update counterfoil.schedules set look_at = clock_timestamp() where org_id = 'org';
 select is(pg_temp.fire(), '{admitted}', 'one fires');
 select is(pg_temp.fire(), '{refused}', 'the other does not');
+-- Room for each of them, but not for all: each org has its turn, and under the installation's limit those due the longest.
+delete from counterfoil.schedules;
+select is(counterfoil.set_admission_limits('org', 'org', jsonb_build_object('maxQueued', count(*) + 2)) ->> 'maxActive', null, 'room for two')
+from counterfoil.runs as r where r.org_id = 'org' and r.status = 'queued';
+select pg_temp.make('j' || i) from generate_series(1, 5) as i;
+select c.outcome from counterfoil.create_schedule('org-2', 'j6', pg_temp.cron(), 'Etc/GMT-1', pg_temp.template()) as c;
+select c.outcome from counterfoil.create_schedule('org-3', 'j7', pg_temp.cron(), 'Etc/GMT-1', pg_temp.template()) as c;
+select pg_temp.miss(s.name, '0 minutes') from counterfoil.schedules as s;
+update counterfoil.schedules as s set look_at = s.look_at + make_interval(secs => substr(s.name, 2)::integer * 0.01);
+select is(
+    (select array_agg(f.name || ' ' || f.outcome) from counterfoil.fire_due_schedules(100) as f),
+    array['j1 admitted', 'j6 admitted', 'j7 admitted'], 'five of one org do not hold up those of others'
+);
+select is(pg_temp.fire(), '{admitted}', 'the second of them fires next');
+select is(pg_temp.fire(), '{refused,refused,refused}', 'then there is no room for the others');
+select ok(bool_and(s.last_outcome = 'refused' and s.last_error like 'RL007%'), 'and say so') from counterfoil.schedules as s where s.name in ('j3', 'j4', 'j5');
+delete from counterfoil.schedules;
+select is(
+    counterfoil.set_admission_limits(null, 'installation', jsonb_build_object('maxQueued', count(*) + 2)) ->> 'maxActive', null,
+    'room for two in all'
+)
+from counterfoil.runs as r where r.status = 'queued';
+select c.outcome
+from generate_series(1, 3) as i
+cross join lateral counterfoil.create_schedule('org-k' || i, 'k' || i, pg_temp.cron(), 'Etc/GMT-1', pg_temp.template()) as c;
+select pg_temp.miss(s.name, '0 minutes') from counterfoil.schedules as s;
+update counterfoil.schedules as s set look_at = s.look_at + make_interval(secs => substr(s.name, 2)::integer * 0.01);
+select is((select array_agg(f.name) from counterfoil.fire_due_schedules(100) as f), array['k1'], 'the longest due fires');
+select is((select array_agg(f.name) from counterfoil.fire_due_schedules(100) as f), array['k2'], 'then the next');
+select is(pg_temp.fire(), '{refused}', 'then there is no room');
+select is(counterfoil.set_admission_limits(null, 'installation', '{"maxQueued": null}') ->> 'maxQueued', null, 'there is again');
+select is(counterfoil.set_admission_limits('org', 'org', '{"maxQueued": null}') ->> 'maxQueued', null, 'also in the org');
+
+-- One that was found to have room, and then has none: others were faster.
+delete from counterfoil.schedules;
+create temporary sequence inserts;
+create function pg_temp.fail_at_first_and_third()
+returns trigger language plpgsql volatile parallel unsafe as $function$
+begin
+  if nextval('pg_temp.inserts') in (1, 3) then
+    raise 'no luck';
+  end if;
+  return new;
+end
+$function$;
+create trigger fails before insert on counterfoil.runs for each row execute function pg_temp.fail_at_first_and_third();
+select is(pg_temp.make('l'), 'created', 'a schedule');
+select pg_temp.miss('l', '0 minutes');
+select is(pg_temp.fire(), '{refused}', 'is refused in the end');
+select is(
+    (select s.last_outcome || ' ' || s.last_error from counterfoil.schedules as s), 'refused P0001: no luck', 'and says why'
+);
+drop trigger fails on counterfoil.runs;
+delete from counterfoil.schedules;
 select is(counterfoil.set_admission_limits('org', 'org', '{"maxQueued": 0}') ->> 'maxQueued', '0', 'no room again');
 
 -- Other contents.

@@ -3,7 +3,7 @@
 begin;
 \ir ../setup.psql
 \ir setup.psql
-select plan(23);
+select plan(24);
 analyze;
 \ir backlog.psql
 select * from finish();

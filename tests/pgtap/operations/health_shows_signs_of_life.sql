@@ -1,11 +1,11 @@
 begin;
 \ir ../setup.psql
 \ir setup.psql
-select plan(28);
+select plan(29);
 
 select is(
   (select array_agg(k.key order by k.key) from jsonb_object_keys(counterfoil.health()) as k (key)),
-  array['admission', 'at', 'attempts', 'disk', 'lanes', 'listeners', 'queue', 'receipts', 'retentionBacklog', 'schemaVersion', 'workers'], 'what there is to see');
+  array['admission', 'at', 'attempts', 'disk', 'lanes', 'listeners', 'queue', 'receipts', 'retentionBacklog', 'schedules', 'schemaVersion', 'workers'], 'what there is to see');
 select is(counterfoil.health() ->> 'schemaVersion', counterfoil.schema_version()::text, 'the schema version');
 select is(counterfoil.schema_version(), (select max(m.version) from counterfoil.schema_migrations as m), 'is that of the last migration');
 
@@ -45,6 +45,16 @@ select is(counterfoil.health() #> '{lanes,lifecycle,pendingRuns,count}', '3', 'a
 select is((select count(*) from counterfoil.claim_attempts('w1', 2, 60, array['p'], 'default')), 2::bigint, 'two attempts begin');
 update counterfoil.attempts set lease_expires_at = now() - interval '1 second' where run_id = 'r1';
 select is(counterfoil.health() -> 'attempts', '{"active": {"count": 2, "atLeast": false}, "leases": {"live": 1, "expired": 1}}', 'attempts and their leases');
+
+-- Schedules.
+insert into counterfoil.schedules (
+  org_id, name, schedule_id, cron, minutes, hours, days, last_day, last_working_day, months, weekdays, nth_weekdays, day_and_weekday,
+  every_real_hour, time_zone, launch, overlap, catch_up, created_at, next_fire_at, look_at, last_outcome)
+select 'acme', s.name, gen_random_uuid(), '@daily', '{0}', '{0}', '{1}', false, false, '{1}', '{1}', '{}', true, false, 'UTC', '{}', 'skip', 'one', now(), s.at, s.at, s.outcome
+from (values ('late', now() - interval '90 seconds', null), ('refused', now() + interval '1 hour', 'refused'), ('fine', now() + interval '1 hour', 'admitted')) as s (name, at, outcome);
+select ok(
+  counterfoil.health() -> 'schedules' @> '{"due": {"count": 1, "atLeast": false}, "refused": {"count": 1, "atLeast": false}}'
+  and (counterfoil.health() #>> '{schedules,oldestDueAgeSeconds}')::numeric between 90 and 100, 'schedules that nobody fires, or whose launch was refused');
 
 -- Sleepers.
 select matches(counterfoil.start_listening('me', 'attempts', 60), '^counterfoil_\d+_attempts$', 'a sleeper is told its channel');

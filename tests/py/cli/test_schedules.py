@@ -48,6 +48,11 @@ def test_a_schedule_is_made_shown_paused_and_deleted(cli: Cli) -> None:
     assert cli(*create, "--input", "1", "--replace").strip() == "replaced, paused"
     assert "paused" in cli("list")
     assert cli("resume", "nightly").startswith("active, fires next at ")
+    with psycopg.connect(cli.dsn, autocommit=True) as connection:
+        connection.execute(
+            "update counterfoil.schedules set last_outcome = 'refused', last_error = 'RL007: full'"
+        )
+    assert "refused: RL007: full" in cli("list")
     assert cli("delete", "nightly").strip() == "deleted"
     assert "no schedules" in cli("list")
 
