@@ -15,7 +15,6 @@ TERMINALS = ("run.completed", "run.failed", "run.cancelled")
 _COUNTS: LiteralString = """
 with step as (
     select count(*) filter (where r.status = 'completed') as completed,
-           coalesce(sum(r.claims), 0) as begun,
            count(*) filter (where r.status = 'completed' and r.run_attempt < u.attempt) as memoised
     from {schema}.step_receipts as r
     join {schema}.runs as u on u.org_id = r.org_id and u.run_id = r.run_id
@@ -50,7 +49,7 @@ select (select count(*) from {schema}.runs as u where u.org_id = %(org)s) as run
        (select count(*) from {schema}.ledger_appends as p where p.org_id = %(org)s) as appends,
        (select count(*) from {schema}.deliveries as d
         where d.org_id = %(org)s and d.lane = 'lifecycle') as deliveries,
-       step.completed, step.begun, step.memoised,
+       step.completed, step.memoised,
        fact.written, fact.to_deliver, fact.pending,
        event.events, event.duplicates, gap.gaps
 from step, fact, event, gap

@@ -83,16 +83,18 @@ def _table(title: str) -> Table:
 def _what_happened(account: Account, killing: Killing | None, seconds: float) -> Table:
     counts = account.counts
     statuses = ", ".join(f"{count} {status}" for status, count in account.statuses.items())
-    again = counts["begun"] - counts["completed"]
+    again = counts["attempts"] - counts["runs"]
     table = _table("What happened")
     table.add_row("runs", statuses)
-    table.add_row("attempts", f"{counts['attempts']}")
+    table.add_row(
+        "attempts",
+        f"{counts['attempts']}" + (f", {again} of them for runs begun again" if again else ""),
+    )
     if killing is not None:
         table.add_row("killed", f"{killing.worker} (SIGKILL), replaced by worker-3")
     table.add_row(
         "steps",
-        f"{counts['completed']} executed, {counts['memoised']} memoised by a later attempt"
-        + (f", {again} begun again after the kill" if again else ""),
+        f"{counts['completed']} executed, {counts['memoised']} memoised by a later attempt",
     )
     table.add_row(
         "facts",

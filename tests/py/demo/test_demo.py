@@ -39,6 +39,7 @@ def test_the_demo_does_its_job_and_leaves_nothing(admin_dsn: str, tmp_path: Path
     assert f"{total} completed" in said
     assert "(SIGKILL), replaced by worker-3" in said
     assert "memoised by a later attempt" in said
+    assert "of them for runs begun again" in said
     for label in ("duplicates  0", "gaps  0", "ledger = facts  yes"):
         assert label in said
     assert "verified from the database" in said

@@ -20,7 +20,6 @@ COUNTS = {
     "appends": 6,
     "deliveries": 6,
     "completed": 8,
-    "begun": 9,
     "memoised": 3,
     "written": 8,
     "to_deliver": 8,
