@@ -27,7 +27,7 @@ from counterfoil.commands.common import (
 from counterfoil.embedded import EmbeddedServer
 from counterfoil.playing.loading import LoadError, load_worker
 from counterfoil.services import run_dispatcher, run_gateway
-from counterfoil.settings import Settings
+from counterfoil.settings import Secret, Settings
 from counterfoil.stack import Stack, StackError, detached, local_secrets, stop_detached
 from counterfoil.tokens import TokenSigner
 
@@ -55,14 +55,26 @@ def gateway(
 @told
 def token(
     org: Org = "default",
+    run_id: Annotated[str, typer.Option("--run", help="Run whose own token it is to be.")] = "",
+    play: Annotated[str, typer.Option(help="The run's play; with --run.")] = "",
     seconds: Annotated[int, typer.Option(min=1, help="How long it is good.")] = 3600,
     schema: Schema = None,
     config: Config = None,
 ) -> None:
-    """Print a token that reads and searches all of an org over HTTP, and changes nothing."""
+    """Print a token for the gateway: one that reads and searches all of an org and changes nothing,
+    or with --run and --play one for the receipts of that run."""
+    if bool(run_id) != bool(play):
+        raise CliError("--run and --play come together: a run's token names both")
     settings = settings_of(None, schema, config)
-    signer = TokenSigner(settings.signing_keys, settings.schema)
-    typer.echo(signer.mint(org_id=org, use="reader", lifetime_seconds=seconds).reveal())
+    keys = settings.signing_keys or _kept_keys()
+    minted = TokenSigner(keys, settings.schema).mint(
+        org_id=org,
+        run_id=run_id,
+        play_name=play,
+        use="executor" if run_id else "reader",
+        lifetime_seconds=seconds,
+    )
+    typer.echo(minted.reveal())
 
 
 @app.command()
@@ -188,15 +200,27 @@ def _folder() -> Path:
 def _kept_secrets(folder: Path) -> dict[str, str]:
     """Secrets of this machine's stack, made once: tokens outlive a restart of the stack."""
     path = folder / _SECRETS
-    try:
-        known: dict[str, str] = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
+    known = _known_secrets(folder)
+    if not known:
         known = local_secrets()
         folder.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with os.fdopen(descriptor, "w") as file:
             json.dump(known, file)
     return known
+
+
+def _known_secrets(folder: Path) -> dict[str, str]:
+    try:
+        known: dict[str, str] = json.loads((folder / _SECRETS).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return {}
+    return known
+
+
+def _kept_keys() -> tuple[tuple[str, Secret], ...]:
+    """The signing keys of this machine's stack, none where `up` never made any."""
+    return Settings.load(environment=_known_secrets(_folder())).signing_keys
 
 
 @app.command()
