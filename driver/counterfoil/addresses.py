@@ -10,16 +10,18 @@ from aiohttp.abc import AbstractResolver, ResolveResult
 
 from counterfoil.errors import ReceiverError
 
+_GLOBAL_UNICAST = ipaddress.ip_network("2000::/3")
+
 
 class AddressRefusedError(OSError):
     """A host leads to an address that is not of the public internet."""
 
     def as_receiver_error(self) -> ReceiverError:
-        """The same, as a delivery failure."""
+        """The same, as a delivery failure. It is never final: settings decide, not the fact."""
         return ReceiverError(
-            "the receiver's address is private; allow it with allow_private_upstreams",
+            "the receiver's address is private and not that of this process's base_url: give it "
+            "the gateway's base_url, or set allow_private_upstreams",
             code="upstream_address_refused",
-            retryable=False,
         )
 
 
@@ -58,4 +60,7 @@ def is_public(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> bool:
             inner = ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
         if inner is not None:
             return is_public(inner)
+        # Beyond it lie IPv4 in other wrappings and site-local addresses, which is_global passes.
+        if address not in _GLOBAL_UNICAST:
+            return False
     return address.is_global and not address.is_multicast

@@ -18,7 +18,7 @@ from typing import Any, Literal, Protocol
 from counterfoil.errors import ReceiverError
 from counterfoil.settings import Secret
 from counterfoil.tokens import TokenSigner, read_expiry
-from counterfoil.upstream import Answer, Bypass, Upstream
+from counterfoil.upstream import Answer, Bypass, Upstream, base_of
 
 CACHE_SECONDS = 30.0
 CACHE_ENTRIES = 256
@@ -41,7 +41,7 @@ class Authority:
 
     @classmethod
     def read(cls, org_id: str, run_id: str, document: Mapping[str, Any]) -> Authority:
-        """From a claim's ``dispatch_authority``. Raises ReceiverError when it has no base URL."""
+        """From a claim's ``dispatch_authority``. Raises ReceiverError for its base URL."""
         base_url = document.get("runtimeApiBaseUrl") or document.get("baseUrl")
         if not isinstance(base_url, str) or not base_url:
             raise ReceiverError(
@@ -52,7 +52,7 @@ class Authority:
             org_id=org_id,
             run_id=run_id,
             play_name=str(document.get("playName", "")),
-            base_url=base_url.rstrip("/"),
+            base_url=base_of(base_url),
             bypass_token=bypass if isinstance(bypass, str) else None,
             document=document,
         )

@@ -27,7 +27,7 @@ from counterfoil.database import Database
 from counterfoil.errors import CounterfoilError
 from counterfoil.functions import Functions
 from counterfoil.receiving.access import DISPATCH, EXECUTOR, Access
-from counterfoil.receiving.bodies import Body, Intake, RequestError
+from counterfoil.receiving.bodies import Body, Intake, RequestError, one_header
 from counterfoil.receiving.deadline import Deadline
 from counterfoil.receiving.failures import (
     ERROR_CODE_HEADER,
@@ -69,6 +69,7 @@ class Gateway:
         self._metrics = metrics
         self._intake = Intake(
             max_bytes=settings.body_max_bytes,
+            most_values=settings.body_max_values,
             seconds=settings.body_timeout,
             most_held=settings.bodies_max_bytes,
         )
@@ -157,7 +158,7 @@ class Gateway:
     async def _ledger(self, request: Request) -> Response:
         scope = self._access.scope(request, DISPATCH)
         body = await self._body(request)
-        header = request.headers.get("idempotency-key")
+        header = one_header(request, "idempotency-key")
         sent = body.members.get("idempotencyKey")
         if header is not None and header not in (sent, json.dumps(sent)[1:-1]):
             raise RequestError(
@@ -174,14 +175,17 @@ class Gateway:
     async def _receipts(self, request: Request) -> Response:
         scope = self._access.scope(request, EXECUTOR)
         body = await self._body(request)
-        asked = request.headers.get(WIRE_FORMAT_HEADER, str(NEWEST_WIRE_FORMAT)).strip()
-        if not re.fullmatch("[1-9][0-9]{0,3}", asked):
+        asked = one_header(request, WIRE_FORMAT_HEADER, str(NEWEST_WIRE_FORMAT)) or ""
+        if not re.fullmatch("[1-9][0-9]{0,3}", asked.strip()):
             raise RequestError(
                 400, "invalid_argument", "the wire format is no number", WIRE_FORMAT_HEADER
             )
         answer = await self._functions.dispatch_receipt_action(
             scope.to_json(), body.text, int(asked)
         )
+        if answer.status == 403:
+            # The log names both runs, the token's and this one.
+            request.state.scope_ids["asked_run_id"] = str(body.members.get("runId") or "")[:200]
         return answer_response(answer)
 
     async def _control(self, request: Request) -> Response:

@@ -75,7 +75,7 @@ async def serve_gateway(settings: Settings) -> None:
         max_waiting=settings.pool_max * GATEWAY_WAITING_PER_CONNECTION,
         application_name="counterfoil gateway",
     )
-    _allow_files(2 * settings.max_connections + settings.pool_max)
+    _allow_files(3 * settings.max_connections + settings.pool_max)
     async with database:
         metrics = Metrics()
         app = create_app(database, settings, metrics)
@@ -139,7 +139,10 @@ def make_server(app: ASGIApp, settings: Settings, metrics: Metrics | None = None
 
 
 def _allow_files(connections: int) -> None:
-    """Let the process open as many sockets as it may have connections, where it is allowed to."""
+    """Let the process open as many sockets as it may have connections, where it is allowed to.
+
+    A connection that is refused has one, one that is served perhaps another to a runtime API.
+    """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = connections + _OTHER_FILES
     if soft != resource.RLIM_INFINITY and soft < wanted:

@@ -82,10 +82,12 @@ class Settings:
     """Address the gateway listens on."""
     port: int = 8765
     """Port the gateway listens on; 0 picks one."""
-    body_max_bytes: int = 8 * 1024 * 1024
-    """Largest request body the gateway reads."""
+    body_max_bytes: int = 4 * 1024 * 1024
+    """Largest request body the gateway reads; escaped, a fact or output of 1 MiB takes up to 3."""
     bodies_max_bytes: int = 64 * 1024 * 1024
     """Most bytes of request bodies that the gateway holds at once; above it answers 503."""
+    body_max_values: int = 600_000
+    """Most values, and names of values, in a body of over 64 KiB: its parsing holds up others."""
     head_timeout: float = 10.0
     """How long a client may take to send a request's head."""
     body_timeout: float = 30.0
@@ -94,6 +96,8 @@ class Settings:
     """How long a call of the gateway into the database may take."""
     max_connections: int = 1024
     """Connections that the gateway serves at once; up to twice as many are told to come back."""
+    org_forwards: int = 64
+    """Requests of one org that the gateway forwards at once; above it answers 503."""
     ready_delay: float = 0.0
     """How long a gateway that was told to stop still takes requests while /readyz answers 503, so
     that load balancers look away first."""
@@ -157,6 +161,8 @@ class Settings:
             "worker_concurrency",
             "body_max_bytes",
             "bodies_max_bytes",
+            "body_max_values",
+            "org_forwards",
             "max_connections",
             "delivery_lease",
             "attempt_lease",

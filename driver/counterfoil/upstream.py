@@ -62,16 +62,23 @@ def origin_of(url: str) -> tuple[str, str, int]:
     """Scheme, host and port of ``url``. Raises ReceiverError when it is no usable base URL."""
     try:
         parsed = URL(url)
-        port = parsed.port
-    except ValueError:
-        parsed, port = URL(), None
-    if parsed.scheme not in ("http", "https") or not parsed.host or port is None or parsed.user:
-        raise ReceiverError(
-            "the launch's base URL is not an http(s) URL without credentials",
-            code="base_url_invalid",
-            retryable=False,
-        )
-    return parsed.scheme, parsed.host.lower(), port
+        host, port = (parsed.host or "").lower(), parsed.port
+        host.encode("idna")  # as a resolver will
+    except (ValueError, IndexError):
+        parsed, host, port = URL(), "", None
+    credentials = parsed.user is not None or parsed.password is not None
+    if parsed.scheme not in ("http", "https") or not host or port is None or credentials:
+        raise _no_base_url("is not an http(s) URL without credentials")
+    return parsed.scheme, host, port
+
+
+def base_of(url: str) -> str:
+    """A launch's base URL, to put a path behind. Raises ReceiverError when that cannot be."""
+    origin_of(url)
+    # What follows would become part of the query or the fragment.
+    if "?" in url or "#" in url:
+        raise _no_base_url("has a query or a fragment")
+    return url.rstrip("/")
 
 
 def host_of(url: str) -> str:
@@ -155,7 +162,12 @@ class Upstream:
 
     @asynccontextmanager
     async def request(
-        self, method: str, url: str, body: bytes, headers: Mapping[str, str], bypass: Bypass
+        self,
+        method: str,
+        url: str,
+        body: bytes | bytearray,
+        headers: Mapping[str, str],
+        bypass: Bypass,
     ) -> AsyncIterator[aiohttp.ClientResponse]:
         """One request, with its answer not yet read and its encoding left as it came.
 
@@ -286,6 +298,10 @@ def _safe(value: object, secrets: tuple[Secret, ...]) -> str:
         if secret:
             value = value.replace(secret.reveal(), "***")
     return _CONTROL.sub(" ", value).encode("utf-8", "replace").decode()[:MESSAGE_MAX_CHARACTERS]
+
+
+def _no_base_url(why: str) -> ReceiverError:
+    return ReceiverError(f"the launch's base URL {why}", code="base_url_invalid", retryable=False)
 
 
 def _cause(

@@ -8,9 +8,11 @@ is held at once is bounded, whoever sends it.
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import re
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import accumulate
@@ -26,6 +28,7 @@ OFF_LOOP_CHARACTERS = 64 * 1024
 LONGEST_NUMBER = 1000
 
 _STRING = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"')
+_PARTS = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"?|[^"]++', re.DOTALL)
 _STEPS = bytes.maketrans(b"[{]}", b"\x01\x01\xff\xff")
 _NO_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
 _ESCAPE = re.compile(r"\\u(?:0000|[dD][89a-fA-F])")
@@ -76,30 +79,34 @@ class Body:
 class Intake:
     """Reads bodies: each within its bounds, and all that are held at once within theirs."""
 
-    def __init__(self, *, max_bytes: int, seconds: float, most_held: int) -> None:
+    def __init__(self, *, max_bytes: int, most_values: int, seconds: float, most_held: int) -> None:
         self._max_bytes = max_bytes
+        self._most_values = most_values
         self._seconds = seconds
         self._most_held = max(max_bytes, most_held)
         self.held = 0
-        self._parsing = asyncio.Lock()
+        # Parsed, a body may be twenty times as large: one at a time.
+        self._parser = ThreadPoolExecutor(1, "counterfoil-parser")
 
     async def read_json(self, request: Request) -> Body:
         """The request's JSON object. Raises RequestError for anything else."""
         _check_type(request)
         raw = await self.read(request)
         try:
-            text = raw.decode("utf-8")
+            text = JsonText(raw, "utf-8")
         except UnicodeDecodeError as error:
             raise RequestError(
                 400, "invalid_utf8", f"the body is not UTF-8 (byte {error.start})", "body"
             ) from None
+        del raw  # of a body that waits for its turn, or for the database, one copy is enough
         if len(text) <= OFF_LOOP_CHARACTERS:
-            return Body(JsonText(text), _shallow(text))
-        # Parsed, a body may be twenty times as large: one at a time.
-        async with self._parsing:
-            return Body(JsonText(text), await asyncio.to_thread(_shallow, text))
+            return Body(text, _shallow(text))
+        parsing = asyncio.get_running_loop().run_in_executor(
+            self._parser, _large, text, self._most_values
+        )
+        return Body(text, await parsing)
 
-    async def read(self, request: Request) -> bytes:
+    async def read(self, request: Request) -> bytearray:
         """The request's body, whatever it is. Raises RequestError when it is too large or slow."""
         declared = request.headers.get("content-length", "")
         if declared.isdigit() and int(declared) > self._max_bytes:
@@ -128,19 +135,39 @@ class Intake:
         self.held -= getattr(request.state, "body_held", 0)
         request.state.body_held = 0
 
-    async def _chunks(self, request: Request) -> bytes:
-        chunks: list[bytes] = []
+    async def _chunks(self, request: Request) -> bytearray:
+        found = bytearray()
         async for chunk in request.stream():
             self.hold(request, len(chunk))
             if request.state.body_held > self._max_bytes:
                 self._too_large()
-            chunks.append(chunk)
-        return b"".join(chunks)
+            found += chunk
+        return found
 
     def _too_large(self) -> NoReturn:
         raise RequestError(
             413, "payload_too_large", f"the body has more than {self._max_bytes} bytes"
         )
+
+
+def one_header(request: Request, name: str, default: str | None = None) -> str | None:
+    """A header that may come once. Raises RequestError (400) for a second one."""
+    found = request.headers.getlist(name)
+    if len(found) > 1:
+        raise RequestError(400, "invalid_argument", f"send one {name} header", name)
+    return found[0] if found else default
+
+
+def _large(text: str, most_values: int) -> dict[str, Any]:
+    _check_values(text, most_values)
+    # Of so many new objects none is garbage; looking for some takes as long as the parsing.
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        return _shallow(text)
+    finally:
+        if collecting:
+            gc.enable()
 
 
 def _shallow(text: str) -> dict[str, Any]:
@@ -177,16 +204,33 @@ def parse(text: str) -> dict[str, Any]:
 
 
 def _check_type(request: Request) -> None:
-    kind, _, rest = request.headers.get("content-type", "").partition(";")
+    kind, _, rest = (one_header(request, "content-type") or "").partition(";")
     charset = rest.strip().lower().removeprefix("charset=").strip('"')
     if kind.strip().lower() != "application/json" or charset not in ("", "utf-8", "utf8"):
         raise RequestError(
             415, "unsupported_media_type", "send application/json in UTF-8", "content-type"
         )
-    if request.headers.get("content-encoding", "identity").lower() != "identity":
+    if (one_header(request, "content-encoding", "identity") or "").lower() != "identity":
         raise RequestError(
             415, "unsupported_media_type", "send the body without encoding", "content-encoding"
         )
+
+
+def _check_values(text: str, most: int) -> None:
+    """Raise when ``text`` has more values than that: a parser gives no other thread a turn."""
+    if _signs(text) <= most:
+        return
+    found = 0
+    for part in _PARTS.finditer(text):
+        if not part[0].startswith('"'):
+            found += _signs(part[0])
+        if found > most:
+            raise RequestError(413, "payload_too_large", f"the body has more than {most} values")
+
+
+def _signs(text: str) -> int:
+    """How many values and names of values there are: before each of them is one sign."""
+    return sum(text.count(sign) for sign in ",:[{")
 
 
 def _check_depth(text: str) -> None:

@@ -8,6 +8,7 @@ not what a gateway has forwarded before, whatever name or balancer lies in betwe
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Iterable
 from functools import partial
 
@@ -25,6 +26,7 @@ from counterfoil.upstream import (
     BYPASS_HEADER,
     Bypass,
     Upstream,
+    base_of,
     host_of,
     read_bounded,
     refuse_self_proxy,
@@ -62,8 +64,11 @@ class Proxy:
         self._settings = settings
         self._upstream = Upstream(
             timeout_seconds=settings.append_timeout,
+            # A client's connection forwards one request at a time: none waits for another org's.
+            connections=settings.max_connections,
             allow_private=settings.allow_private_upstreams,
         )
+        self._forwarding: Counter[str] = Counter()
 
     async def close(self) -> None:
         """Close every connection."""
@@ -75,18 +80,36 @@ class Proxy:
         if HOP_HEADER in request.headers:
             return _failure(SelfProxyError(_LOOPS, code="self_proxy", retryable=False))
         body = await self._intake.read(request)
+        if self._forwarding[scope.org_id] >= self._settings.org_forwards:
+            raise RequestError(
+                503,
+                "gateway_busy",
+                "the org's runtime API has too many requests to answer",
+                retry_after_ms=1000,
+            )
+        self._forwarding[scope.org_id] += 1
+        try:
+            return await self._pass_on(request, scope, path, body)
+        finally:
+            self._forwarding[scope.org_id] -= 1
+            self._forwarding += Counter()  # lets go of the orgs that have none
+
+    async def _pass_on(
+        self, request: Request, scope: Scope, path: str, body: bytearray
+    ) -> Response:
         route = await self._functions.runner_route(scope.org_id, scope.run_id)
         bypass = Bypass.choose(route.protection_bypass_token, self._settings.protection_bypass)
         query = f"?{request.url.query}" if request.url.query else ""
         try:
+            base = base_of(route.base_url)
             for own in self._own_hosts(request):
-                refuse_self_proxy(route.base_url, own)
+                refuse_self_proxy(base, own)
             await self._upstream.open()
             async with self._upstream.request(
                 request.method,
-                f"{route.base_url}/{path}{query}",
+                f"{base}/{path}{query}",
                 body,
-                _kept(request.headers.items(), _NOT_SENT) | {HOP_HEADER: "1"},
+                _kept(request.headers.raw, _NOT_SENT, "utf-8") | {HOP_HEADER: "1"},
                 bypass,
             ) as answer:
                 if 300 <= answer.status < 400:
@@ -95,10 +118,16 @@ class Proxy:
                         code="redirect_refused",
                         status=answer.status,
                     )
+                if not 200 <= answer.status < 600:
+                    raise ReceiverError(
+                        f"the runtime API answered {answer.status}, with which no request ends",
+                        code="receiver_answer_invalid",
+                        status=answer.status,
+                    )
                 content = await read_bounded(
                     answer, self._settings.body_max_bytes, partial(self._intake.hold, request)
                 )
-                headers = _kept(answer.headers.items(), _NOT_ANSWERED)
+                headers = _kept(answer.raw_headers, _NOT_ANSWERED)
                 response = Response(content, answer.status, headers)
         except ReceiverError as error:
             response = _failure(error)
@@ -127,19 +156,28 @@ def _safe_path(path: str) -> str:
     """The path below the pinned base, quoted. Raises RequestError when it would leave it."""
     segments = segment(path).split("/")
     empty = any(segment == "" for segment in segments[:-1])
-    if not path or empty or "\\" in path or any(s in (".", "..") for s in segments):
+    # Some servers take "..;x" for "..".
+    names = {part.partition(";")[0] for part in segments}
+    if not path or empty or "\\" in path or names & {".", ".."}:
         raise RequestError(400, "invalid_argument", "the path leaves the runtime API", "path")
     return quoted(path, "/!$&'()*+,;=:@~")
 
 
-def _kept(headers: Iterable[tuple[str, str]], dropped: frozenset[str]) -> dict[str, str]:
+def _kept(
+    headers: Iterable[tuple[bytes, bytes]], dropped: frozenset[str], encoding: str = "latin-1"
+) -> dict[str, str]:
     """End-to-end headers: without those of one hop, and without what Connection names.
 
-    What comes more than once becomes one list, as HTTP has it.
+    What comes more than once becomes one list, as HTTP has it. ``encoding`` is the one in which
+    they will be written again.
     """
     found: dict[str, str] = {}
-    for given, value in headers:
-        name = given.lower()
+    for given, raw in headers:
+        name = given.decode("latin-1").lower()
+        try:
+            value = raw.decode(encoding)
+        except UnicodeDecodeError:
+            value = raw.decode("latin-1")
         found[name] = f"{found[name]}, {value}" if name in found else value
     named = {part.strip().lower() for part in found.get("connection", "").split(",")}
     return {k: v for k, v in found.items() if k not in dropped and k not in named}

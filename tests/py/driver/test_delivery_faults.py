@@ -265,8 +265,22 @@ async def test_a_receiver_that_is_away_is_tried_again(scene: Scene) -> None:
 async def test_a_private_address_is_refused_unless_allowed(scene: Scene) -> None:
     await scene.launch(baseUrl="http://127.0.0.1:1")
     async with scene.dispatching():
-        report = await scene.reported("blocked")
+        report = await scene.reported("retrying")
     assert report.error_code == "upstream_address_refused"
+    [failure] = await scene.failures()
+    assert "base_url" in failure["last_error"]["message"]
+
+
+async def test_a_dispatcher_that_is_told_the_right_base_url_heals_what_it_refused(
+    scene: Scene,
+) -> None:
+    await scene.launch()
+    async with scene.dispatching(base_url="http://127.0.0.1:1"):
+        await scene.reported("retrying")
+    async with scene.dispatching():
+        await scene.make_due()
+        await scene.all_delivered()
+    assert await scene.ledger() == ["run.created"]
 
 
 @pytest.mark.parametrize("isolation", ["repeatable read", "serializable"])

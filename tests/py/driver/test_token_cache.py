@@ -126,7 +126,7 @@ def test_the_key_covers_schema_authority_and_internal_token_but_not_the_stored_t
         authority().fingerprint("s", Secret("j")),
         authority(org_id="x").fingerprint("s", Secret("i")),
         *(
-            authority(**{name: "changed"}).fingerprint("s", Secret("i"))
+            authority(**{name: "http://changed"}).fingerprint("s", Secret("i"))
             for name in (
                 *("runId", "playId", "playName", "baseUrl", "runtimeApiBaseUrl"),
                 *("runtimeAuthority", "vercelProtectionBypassToken", "runtimeTokenOrigin"),

@@ -83,6 +83,13 @@ def test_a_token_expires_after_the_stated_leeway(signer: TokenSigner, clock: Clo
         signer.check(token, DISPATCH)
 
 
+@pytest.mark.parametrize("name", ["iat", "nbf"])
+def test_the_leeway_is_the_same_for_a_token_from_ahead(signer: TokenSigner, name: str) -> None:
+    assert signer.check(sign(claims(**{name: NOW + LEEWAY_SECONDS})), DISPATCH)
+    with pytest.raises(TokenError, match="not valid yet"):
+        signer.check(sign(claims(**{name: NOW + LEEWAY_SECONDS + 0.1})), DISPATCH)
+
+
 @pytest.mark.parametrize(
     ("document", "words"),
     [

@@ -18,6 +18,7 @@ from counterfoil.upstream import (
     Answer,
     Bypass,
     Upstream,
+    base_of,
     origin_of,
     refuse_changed_route,
     refuse_self_proxy,
@@ -160,7 +161,7 @@ async def test_private_addresses_are_refused_however_they_are_written(
 ) -> None:
     port = receiver.url.rsplit(":", 1)[1]
     error = await failure(receiver, trusted=[], url=f"http://{host}:{port}/")
-    assert (error.code, error.retryable) == ("upstream_address_refused", False)
+    assert (error.code, error.retryable) == ("upstream_address_refused", None)
     assert not receiver.requests
 
 
@@ -211,6 +212,12 @@ async def test_what_was_checked_is_what_is_connected_to(
         ("::ffff:93.184.216.34", True),
         ("64:ff9b::a00:1", False),
         ("2002:a00:1::", False),
+        ("64:ff9b:1::a00:1", False),
+        ("::a00:1", False),
+        ("::ffff:0:a00:1", False),
+        ("fec0::1", False),
+        ("2001:0:a00:1::", False),
+        ("64:ff9b::5db8:d822", True),
     ],
 )
 def test_which_addresses_are_public(address: str, public: bool) -> None:
@@ -219,12 +226,35 @@ def test_which_addresses_are_public(address: str, public: bool) -> None:
 
 @pytest.mark.parametrize(
     "url",
-    ["", "h", "ftp://h/", "file:///etc/passwd", "http://", "http://u:p@h/", "http://h:99999/"],
+    [
+        *("", "h", "ftp://h/", "file:///etc/passwd", "http://", "http://h:99999/"),
+        *("http://]/", "http://u:p@h/", "http://u@h/", "http://:p@h/", "http://:@h/"),
+    ],
 )
 def test_what_is_no_base_url_is_refused(url: str) -> None:
-    with pytest.raises(ReceiverError) as refused:
-        origin_of(url)
+    for check in (origin_of, base_of):
+        with pytest.raises(ReceiverError) as refused:
+            check(url)
+        assert (refused.value.code, refused.value.retryable) == ("base_url_invalid", False)
+
+
+@pytest.mark.parametrize("url", ["http://h/?a=1", "http://h?", "http://h/#a", "http://h#:1"])
+def test_a_base_url_ends_with_its_path(url: str) -> None:
+    assert base_of("http://h:1/a/") == "http://h:1/a"
+    with pytest.raises(ReceiverError, match="query or a fragment") as refused:
+        base_of(url)
     assert (refused.value.code, refused.value.retryable) == ("base_url_invalid", False)
+
+
+@pytest.mark.parametrize(
+    "host",
+    [f"{'a' * 64}.example", "a..example", "xn--a", "%31.example", "a\u200bb", ".", "-", "[v1.x]"],
+)
+async def test_a_host_that_cannot_be_is_a_failure_of_the_receiver(
+    receiver: Receiver, host: str
+) -> None:
+    error = await failure(receiver, trusted=[], url=f"http://{host}:1/")
+    assert error.code in ("base_url_invalid", "receiver_unreachable")
 
 
 @pytest.mark.parametrize(

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import base64
+import hmac
 from collections.abc import AsyncIterator
 from dataclasses import replace
+from types import SimpleNamespace
 
 import aiohttp
 import pytest
@@ -118,6 +120,29 @@ async def test_the_internal_token_is_changed_with_overlap(rotated: Client) -> No
     for bearer in ("the new internal token ä", INTERNAL.reveal()):
         assert (await rotated.internal(TOKEN, {}, bearer=bearer)).status == 400
     assert (await rotated.internal(TOKEN, {}, bearer="neither")).status == 401
+
+
+async def test_an_internal_token_is_compared_in_constant_time_with_every_known_one(
+    rotated: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known = ["the new internal token ä", INTERNAL.reveal()]
+    compared: list[str] = []
+    says = [hmac.compare_digest]
+
+    def compare(given: bytes, other: bytes) -> bool:
+        compared.append(other.decode())
+        return says[0](given, other)
+
+    monkeypatch.setattr(
+        "counterfoil.receiving.access.hmac", SimpleNamespace(compare_digest=compare)
+    )
+    for bearer, status in ((known[0], 400), (known[1], 400), ("neither", 401)):
+        compared.clear()
+        assert (await rotated.internal(TOKEN, {}, bearer=bearer)).status == status
+        # None of them less for a match: the time would tell which one it was.
+        assert compared == known
+    says[0] = lambda _given, _other: False
+    assert (await rotated.internal(TOKEN, {}, bearer=known[0])).status == 401
 
 
 async def test_without_an_internal_token_nobody_is_internal(client: Client, scene: Scene) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import json
 import time
 import tracemalloc
@@ -155,6 +156,65 @@ def test_a_string_that_never_ends_is_refused_at_once() -> None:
     with pytest.raises(RequestError, match="no JSON"):
         parse(body)
     assert time.process_time() - began < 2
+
+
+async def test_a_small_request_is_answered_while_a_large_body_is_parsed(
+    client: Client, scene: Scene
+) -> None:
+    lists = b'{"a": [' + b"[]," * 2_700_000 + b"0]}"
+    names = "{" + ",".join(f'"{number}":0' for number in range(299_000)) + "}"
+    longest = 0.0
+    roomy = replace(scene.settings, body_max_bytes=9_000_000, body_timeout=20.0)
+    async with serving(create_app(scene.database, roomy), roomy) as url:
+        client.url = url
+        for body, error in (
+            (lists, (413, "payload_too_large")),
+            (names.encode(), (403, "scope_mismatch")),
+        ):
+            asking = asyncio.create_task(client.receipt(body))
+            while not asking.done():
+                began = time.perf_counter()
+                assert (await client.get("/healthz")).status == 200
+                longest = max(longest, time.perf_counter() - began)
+            assert (await asking).error == error
+    assert longest < 1
+    assert gc.isenabled()
+
+
+async def test_what_is_counted_are_values_and_not_what_strings_hold(
+    client: Client, scene: Scene
+) -> None:
+    few = replace(scene.settings, body_max_values=100)
+    text = '"a": "' + ',:[{\\"' * 20_000 + '"'
+    async with serving(create_app(scene.database, few), few) as url:
+        client.url = url
+        # Two members and the list are four.
+        for listed, error in ((96, (403, "scope_mismatch")), (97, (413, "payload_too_large"))):
+            body = "{" + text + ', "b": [' + ",".join(["1"] * listed) + "]}"
+            assert (await client.receipt(body.encode())).error == error, listed
+
+
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [
+        ("content-type", ("application/json", "text/plain")),
+        ("content-encoding", ("identity", "gzip")),
+        ("idempotency-key", ("one", "two")),
+        ("x-counterfoil-receipt-wire-format", ("3", "2")),
+    ],
+)
+async def test_a_header_that_may_come_once_comes_once(
+    client: Client, name: str, values: tuple[str, str]
+) -> None:
+    path, use = (f"{LEDGER}/events", "dispatch") if "key" in name else (RECEIPTS, "executor")
+    token = client.token(use)  # type: ignore[arg-type]
+    headers = [("authorization", f"Bearer {token}"), *((name, value) for value in values)]
+    if name != "content-type":
+        headers.append(("content-type", "application/json"))
+    async with client.session.post(client.url + path, data=b"{}", headers=headers) as answer:
+        body = await answer.json()
+    assert (answer.status, body["code"]) == (400, "invalid_argument")
+    assert body["detail"] == name
 
 
 async def test_a_client_that_goes_away_leaves_the_gateway_well(client: Client) -> None:

@@ -15,7 +15,7 @@ from starlette.routing import Route
 from counterfoil.gateway import create_app
 from counterfoil.receiving.metrics import Metrics
 from counterfoil.settings import Secret, Settings
-from tests.py.driver.scene import Scene, serving
+from tests.py.driver.scene import ORG, Scene, serving
 from tests.py.gateway.client import Answer, Client
 
 CONTROL = "/api/v2/play-runtime/control"
@@ -136,6 +136,70 @@ async def test_a_header_given_twice_travels_whole_or_not_at_all(
     assert ("x-a" in sent, "x-b" in sent, sent["x-kept"]) == (False, False, "1, 2")
 
 
+async def test_headers_travel_as_the_bytes_that_they_are(
+    proxy: Client, scene: Scene, api: RuntimeApi
+) -> None:
+    await scene.launch(baseUrl=api.url)
+    said = "Zoë €".encode() + b" \xff"
+    api.answer.raw_headers.append((b"x-name", said))
+    host, port = proxy.url.removeprefix("http://").split(":")
+    reader, writer = await asyncio.open_connection(host, int(port))
+    writer.write(
+        f"GET {CONTROL}/x HTTP/1.1\r\nhost: x\r\nconnection: close\r\nx-name: Zoë €\r\n"
+        f"authorization: Bearer {proxy.token()}\r\n\r\n".encode()
+    )
+    answer = await asyncio.wait_for(reader.read(), 10)
+    writer.close()
+    assert answer.startswith(b"HTTP/1.1 200")
+    assert b"x-name: " + said + b"\r\n" in answer
+    assert dict(api.requests[0][0].headers.raw)[b"x-name"] == "Zoë €".encode()
+
+
+@pytest.mark.parametrize("status", ["101", "099", "600", "999"])
+async def test_a_status_that_ends_no_request_is_502(
+    proxy: Client, scene: Scene, status: str
+) -> None:
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(f"HTTP/1.1 {status} X\r\ncontent-length: 0\r\n\r\n".encode())
+        writer.close()
+
+    async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
+        port = server.sockets[0].getsockname()[1]
+        await scene.launch(baseUrl=f"http://127.0.0.1:{port}")
+        assert (await call(proxy)).error == (502, "receiver_answer_invalid")
+
+
+async def test_one_orgs_slow_runtime_api_holds_up_no_other_org(
+    proxy: Client, scene: Scene, api: RuntimeApi
+) -> None:
+    for org_id in (ORG, "another"):
+        await scene.launch(orgId=org_id, baseUrl=api.url)
+    narrow = replace(
+        scene.settings, allow_private_upstreams=True, append_timeout=20.0, org_forwards=2
+    )
+    api.gate = asyncio.Event()
+
+    async def arrived(count: int) -> None:
+        await scene.eventually(
+            lambda: asyncio.sleep(0, len(api.requests)), lambda found: found == count
+        )
+
+    async with serving(create_app(scene.database, narrow), narrow) as url:
+        proxy.url = url
+        asking = [asyncio.create_task(call(proxy)) for _ in range(2)]
+        await arrived(2)
+        busy = await call(proxy)
+        assert busy.error == (503, "gateway_busy")
+        assert (busy.body["retryable"], busy.headers["retry-after"]) == (True, "1")
+        theirs = proxy.token(org_id="another")
+        asking.append(asyncio.create_task(proxy.call("GET", CONTROL + "/x", bearer=theirs)))
+        await arrived(3)
+        api.gate.set()
+        assert [answer.status for answer in await asyncio.gather(*asking)] == [200] * 3
+        assert [(await call(proxy)).status for _ in range(3)] == [200] * 3
+
+
 async def test_redirects_are_not_followed(proxy: Client, scene: Scene, api: RuntimeApi) -> None:
     await scene.launch(baseUrl=api.url)
     api.answer = Response(status_code=307, headers={"location": api.url + "/sso"})
@@ -199,6 +263,8 @@ async def test_what_comes_back_by_another_name_is_refused(
         "/%2e%2e%2fx",
         "/a%2F%2Fb",
         "/%2e",
+        "/..;/x",
+        "/a/..;b=c/x",
     ],
 )
 async def test_a_path_cannot_leave_the_base(
