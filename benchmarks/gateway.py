@@ -59,6 +59,13 @@ _BODIES = (
     b'{"runId": "gateway bench", "idempotencyKey": "k", "leaseOwner": "o",'
     b' "events": [{"type": 7}]}',
     b'{"orgId": "o", "runId": "r", "eventId": "e", "leaseOwner": "\\u001f"}',
+    b'{"a": [' + b"[]," * 1000 + b'"' + b'\\"' * 2_000_000,
+    b'{"playName": "p", "action": "get_runtime_step_receipt", "key": "k", "a": ['
+    + b"[]," * 1_350_000
+    + b"0]}",
+    b'{"playName": "p", "action": "get_runtime_step_receipt", "key": "k", "a": ['
+    + b'"0123456789",' * 300_000
+    + b"0]}",
 )
 _HEADS = (
     b"GET /api/v2/runs/%00?orgId=o HTTP/1.1\r\nhost: g\r\n",
