@@ -1,7 +1,8 @@
 -- bounded_preview: what a reader may see of a value.
 --
--- Promises: sanitised; of more than p_max_bytes only the beginning of its JSON text, as a string, and then is_cut. What lay
---           too deep counts as cut as well. Null for null and JSON null.
+-- Promises: sanitised; of more than p_max_bytes only the beginning of its JSON text, as a string of as many bytes as that
+--           at most, quotation marks and escapes counted, and then is_cut. What lay too deep counts as cut as well. Null for
+--           null and JSON null.
 -- Locks:    nothing.
 -- Raises:   nothing.
 -- Since:    1
@@ -15,6 +16,8 @@ called on null input
 security invoker
 set search_path = pg_catalog, pg_temp
 as $function$
+declare
+    v_string text;
 begin
     is_cut := false;
     if p_value is not null and p_value <> 'null'::jsonb then
@@ -22,8 +25,12 @@ begin
         is_cut := preview <> p_value and strpos(preview::text, '"[truncated]"') > 0;
         -- Measured as it is kept: a marker may be longer than the secret that it stands for.
         if octet_length(preview::text) > p_max_bytes then
-            -- A character has four bytes at most; quotes inside grow by their backslashes, so half of what would fit.
-            preview := to_jsonb(left(preview::text, p_max_bytes / 8));
+            -- Cut as it is written, with its escapes, and not within one: a backslash without its partner goes.
+            v_string := counterfoil.cut_text(to_jsonb(left(preview::text, p_max_bytes))::text, p_max_bytes - 1);
+            if length(substring(v_string, '\\*$')) % 2 = 1 then
+                v_string := left(v_string, -1);
+            end if;
+            preview := (v_string || '"')::jsonb;
             is_cut := true;
         end if;
     end if;

@@ -44,8 +44,8 @@ begin
         );
     end if;
     if jsonb_typeof(p_observation -> 'invocationId') = 'string' then
-        v_invocation_id := p_observation ->> 'invocationId';
-        perform counterfoil.check_id(v_invocation_id, 'p_observation.invocationId');
+        -- Whatever it is: better an odd id than no observation.
+        v_invocation_id := left(nullif(p_observation ->> 'invocationId', ''), 200);
     end if;
     v_attempt := counterfoil.whole_number(p_observation -> 'attempt');
     v_invocation_seq := counterfoil.whole_number(p_observation -> 'invocationSeq');
@@ -67,7 +67,7 @@ begin
         or v_outputs_cut,
         case
             when jsonb_typeof(p_observation -> 'error') = 'string'
-                then left(counterfoil.bounded_error(p_observation ->> 'error'), v_most)
+                then counterfoil.bounded_error(p_observation ->> 'error', v_most)
         end,
         coalesce(counterfoil.event_time(p_observation -> 'at'), v_now), v_now
     )

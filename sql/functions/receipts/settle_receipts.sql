@@ -77,7 +77,7 @@ begin
         array_agg(case
             when p_status <> 'failed' then counterfoil.sanitize_payload(nullif(i.item -> 'output', 'null'::jsonb), v_depth)
         end),
-        array_agg(case when p_status = 'failed' then counterfoil.bounded_error(coalesce(i.item ->> 'error', '')) end),
+        array_agg(case when p_status = 'failed' then counterfoil.bounded_error(coalesce(i.item ->> 'error', ''), 8192) end),
         array_agg(case
             when p_status = 'failed' then counterfoil.bounded_error_payload(i.item -> 'errorPayload', v_depth, v_most)
         end),

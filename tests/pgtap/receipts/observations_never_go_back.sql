@@ -1,6 +1,6 @@
 begin;
 \ir ../setup.psql
-select plan(22);
+select plan(27);
 
 create function pg_temp.observe(p_status text, p_rest jsonb default '{}')
 returns boolean language sql volatile parallel unsafe as $function$
@@ -36,6 +36,21 @@ select is((select o.outputs_truncated from counterfoil.observations as o where o
 select pg_temp.observe('started', '{"invocationSeq": 9, "inputs": "x", "inputsTruncated": true, "at": 1767323045678}');
 select is((select row(o.inputs_truncated, o.observed_at at time zone 'UTC')::text from counterfoil.observations as o where o.invocation_seq = 9),
   '(t,"2026-01-02 03:04:05.678")', 'the observer''s own word and time are kept');
+
+-- Previews use their room: the JSON string, as it is kept, is as long as the setting says, or shorter by no more than what one
+-- character takes.
+select pg_temp.observe('failed', jsonb_build_object('invocationSeq', 11, 'inputs', repeat('x', 5000), 'outputs', jsonb_build_object('q', repeat('"\é𝄞', 5000)), 'error', repeat('x', 5000)));
+select is((select octet_length(o.inputs::text) from counterfoil.observations as o where o.invocation_seq = 11), 4096, 'a preview uses its room');
+select ok((select octet_length(o.outputs::text) between 4090 and 4096 from counterfoil.observations as o where o.invocation_seq = 11), 'also one of quotes and long characters');
+select is((select row(o.outputs_truncated, starts_with(o.outputs #>> '{}', '{"q": "\"\\é𝄞'))::text from counterfoil.observations as o where o.invocation_seq = 11),
+  '(t,t)', 'it is the beginning');
+select is((select array[octet_length(o.error)::text, right(o.error, 13)] from counterfoil.observations as o where o.invocation_seq = 11),
+  array['4096', 'x [truncated]'], 'an error is cut, and says so');
+-- Whatever the invocation is called, it is observed.
+select pg_temp.observe('started', jsonb_build_object('invocationSeq', 20 + i.nr, 'invocationId', i.id))
+from (values (1, to_jsonb(''::text)), (2, to_jsonb(repeat('x', 300))), (3, to_jsonb(e'a\nb'::text)), (4, '7')) as i (nr, id);
+select is((select array_agg(left(o.invocation_id, 5) || length(o.invocation_id) order by o.invocation_seq) from counterfoil.observations as o where o.invocation_seq between 21 and 24),
+  array[null, 'xxxxx200', e'a\nb3', null], 'an odd invocation id loses no observation');
 
 select pg_temp.raises($$ select counterfoil.observe_docflow_node('acme', 'r1', '{"status": "started"}') $$, 'RL001', 'p_observation.nodeId');
 select pg_temp.raises($$ select counterfoil.observe_docflow_node('acme', 'r1', '{"nodeId": "n", "status": "done"}') $$, 'RL001', 'p_observation.status');
