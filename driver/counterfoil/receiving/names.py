@@ -8,7 +8,7 @@ from collections.abc import Container
 _ARGUMENT = re.compile(r"\bp_([a-z]+(?:_[a-z]+)*)")
 _ITEM = re.compile(r"\breceipts\[(\d+)\](?:\.(\w+))?")
 _KEY = re.compile(r"\bkeys\[\d+\]")
-_LEASES = re.compile(r"\bleaseIds\b")
+_LEASES = re.compile(r"\bleaseIds\b(?:\[\d+\])?")
 _OBSERVED = re.compile(r"\bobservation\.(\w+)")
 
 

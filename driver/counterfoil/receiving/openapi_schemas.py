@@ -6,8 +6,11 @@ from typing import Any
 
 Schema = dict[str, Any]
 
-_PRINTED = r"[^\u0000-\u0020\u007f-\u009f]"
-_KEY_PATTERN = rf"^[\t-\r ]*{_PRINTED}(?:(?:{_PRINTED}| )*{_PRINTED})?[\t-\r ]*$"
+_SPACE = r"\u0020\u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000\ufeff"
+_PRINTED = rf"[^\u0000-\u001f\u007f-\u009f{_SPACE}]"
+_KEY_PATTERN = (
+    rf"^[\t-\r{_SPACE}]*{_PRINTED}(?:[^\u0000-\u001f\u007f-\u009f]*{_PRINTED})?[\t-\r{_SPACE}]*$"
+)
 _ID_PATTERN = r"^[^\u0000-\u001f\u007f-\u009f]+$"
 _DAY = r"(?:(?:0[1-9]|1[0-2])-(?:0[1-9]|1\d|2[0-8])|(?:0[13-9]|1[0-2])-30)"
 TIME_PATTERN = (
@@ -68,7 +71,7 @@ TTL = lenient(
 _FLAG: Schema = {"description": "On only where it is true."}
 _LEASE_IDS: Schema = {
     "type": "array",
-    "items": maybe({"type": "string", "maxLength": 200}),
+    "items": {"type": ["string", "number", "null"], "maxLength": 200},
     "description": "One lease id for each key, or null where the database makes one.",
 }
 _OPTIONS = {
@@ -100,6 +103,7 @@ _UNAWARE: dict[str, Schema] = {"leaseAware": {"not": {"const": True}}}
 _AWARE: dict[str, Schema] = {"leaseAware": {"const": True}}
 _KEYS: Schema = {"type": "array", "items": KEY}
 _PROOF: Schema = {"type": "string", "minLength": 1, "maxLength": 200}
+_PROOFS: Schema = {"type": "array", "items": {**_PROOF, "type": ["string", "number"]}}
 
 RECEIPT_ACTIONS: list[Schema] = [
     _action("get_runtime_step_receipt", {"key": KEY}, {}),
@@ -111,7 +115,7 @@ RECEIPT_ACTIONS: list[Schema] = [
     _action("claim_runtime_step_receipts", {"keys": _KEYS}, {**_CLAIM, **_UNAWARE}),
     _action(
         "claim_runtime_step_receipts",
-        {"keys": _KEYS, **_AWARE, "leaseIds": {"type": "array", "items": _PROOF}},
+        {"keys": _KEYS, **_AWARE, "leaseIds": _PROOFS},
         _CLAIM,
     ),
     _batch("mark_runtime_step_receipts_running", {}),
@@ -137,10 +141,9 @@ RECEIPT_ACTIONS: list[Schema] = [
             name: ANYTHING
             for name in (
                 *("attempt", "invocationSeq", "inputs", "outputs", "error", "at"),
-                *("inputsTruncated", "outputsTruncated"),
+                *("inputsTruncated", "outputsTruncated", "invocationId"),
             )
-        }
-        | {"invocationId": lenient(ID, "string", "Id of the invocation.")},
+        },
     ),
 ]
 for _listed in RECEIPT_ACTIONS:

@@ -5,7 +5,7 @@
 --           or a terminal failure (memoised), or somebody's live lease, to be asked for again after retryAfterMs.
 --           A new, queued, repairably failed, lapsed or outdated receipt is claimed. Options (p_options): forceRefresh claims
 --           results too, forceFailedRefresh terminal failures, reclaimRunning takes live leases over, reclaimOwnRun those
---           of earlier attempts of the same run; leaseSeconds (5…300); leaseAware demands a lease id for each key.
+--           of earlier attempts of the same run; leaseSeconds (clamped to 5…300); leaseAware demands a lease id for each key.
 --           A claim repeated with the same lease ids answers as the first did. Where a lease id is null the
 --           database makes one, and later writes may leave it out.
 -- Locks:    receipts, in key order: first new ones, then those that exist and seem open.

@@ -26,6 +26,7 @@ set jit = off
 as $function$
 declare
     v_option text;
+    v_index bigint;
     v_keys text[];
     v_lease_ids text[];
     v_aware boolean[];
@@ -54,7 +55,7 @@ begin
         o.value <> 'null'::jsonb and case
             when o.key in ('leaseAware', 'reclaimRunning', 'reclaimOwnRun', 'forceRefresh', 'forceFailedRefresh')
                 then jsonb_typeof(o.value) <> 'boolean'
-            when o.key = 'leaseSeconds' then jsonb_typeof(o.value) <> 'number' or o.value::text !~ '^[0-9]{1,9}$'
+            when o.key = 'leaseSeconds' then jsonb_typeof(o.value) <> 'number'
             else true
         end
     order by o.key
@@ -62,7 +63,7 @@ begin
     if found then
         perform counterfoil.raise_invalid_argument(
             format('p_options.%s is unknown or of the wrong type.', v_option), 'p_options.' || v_option,
-            'Booleans: leaseAware, reclaimRunning, reclaimOwnRun, forceRefresh, forceFailedRefresh; a whole number: leaseSeconds.'
+            'Booleans: leaseAware, reclaimRunning, reclaimOwnRun, forceRefresh, forceFailedRefresh; a number: leaseSeconds.'
         );
     end if;
     if cardinality(p_lease_ids) <> cardinality(p_keys) or array_ndims(p_lease_ids) > 1 then
@@ -70,14 +71,21 @@ begin
             'p_lease_ids must align with p_keys.', 'p_lease_ids', 'Give one lease id for each key, or none at all.'
         );
     end if;
-    if exists (select from unnest(p_lease_ids) as l (lease_id) where length(l.lease_id) not between 1 and 200) then
-        perform counterfoil.raise_invalid_argument(
-            'p_lease_ids holds an empty or too long lease id.', 'p_lease_ids', 'A lease id has 1 to 200 characters.'
-        );
-    end if;
-    if p_options -> 'leaseAware' = 'true'::jsonb and (p_lease_ids is null or array_position(p_lease_ids, null) is not null) then
+    if p_options -> 'leaseAware' = 'true'::jsonb and p_lease_ids is null then
         perform counterfoil.raise_invalid_argument(
             'A lease-aware claim carries a lease id for each key.', 'p_lease_ids', 'Give one lease id for each key.'
+        );
+    end if;
+    select l.ordinality - 1
+    into v_index
+    from unnest(p_lease_ids) with ordinality as l (lease_id, ordinality)
+    where coalesce(length(l.lease_id) not between 1 and 200, p_options -> 'leaseAware' = 'true'::jsonb)
+    order by l.ordinality
+    limit 1;
+    if found then
+        perform counterfoil.raise_invalid_argument(
+            format('p_lease_ids[%s] is no lease id.', v_index), format('p_lease_ids[%s]', v_index),
+            'A lease id has 1 to 200 characters; a lease-aware claim carries one for each key.'
         );
     end if;
     if cardinality(p_keys) = 0 then
@@ -88,9 +96,10 @@ begin
     v_reclaim_own_run := coalesce(p_options -> 'reclaimOwnRun' = 'true'::jsonb, false);
     v_force_refresh := coalesce(p_options -> 'forceRefresh' = 'true'::jsonb, false);
     v_force_failed_refresh := coalesce(p_options -> 'forceFailedRefresh' = 'true'::jsonb, false);
-    v_lease := counterfoil.clamp_lease(
-        coalesce((p_options ->> 'leaseSeconds')::integer, counterfoil.setting_integer('receipt_lease_seconds')::integer)
-    );
+    v_lease := counterfoil.clamp_lease(case
+        when jsonb_typeof(p_options -> 'leaseSeconds') = 'number' then counterfoil.whole_number(p_options -> 'leaseSeconds')
+        else counterfoil.setting_integer('receipt_lease_seconds')::integer
+    end);
 
     perform counterfoil.prove_attempts(p_org_id, p_run_id, array[p_run_attempt]);
 

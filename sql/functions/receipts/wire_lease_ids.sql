@@ -1,8 +1,10 @@
 -- wire_lease_ids: the lease ids that a request gives, one for each key.
 --
--- Promises: leaseIds where the request has that list, else its leaseId for every key; null elements where there is none.
+-- Promises: leaseIds where the request has that list, else its leaseId for every key; null elements where there is none. In
+--           the list, and in a heartbeat's leaseId, a number stands for its digits.
 -- Locks:    nothing.
--- Raises:   RL001 leaseIds for a list that does not align with the keys or holds something else than strings.
+-- Raises:   RL001 leaseIds for a list that does not align with the keys; leaseIds[n], counted from 0, for an element that is
+--           no lease id.
 -- Since:    1
 
 create or replace function counterfoil.wire_lease_ids(p_body jsonb, p_keys text[])
@@ -16,14 +18,24 @@ set search_path = pg_catalog, pg_temp
 as $function$
 declare
     v_lease_ids text[];
+    v_index bigint;
 begin
     if jsonb_typeof(p_body -> 'leaseIds') = 'array' then
-        if
-            jsonb_array_length(p_body -> 'leaseIds') <> cardinality(p_keys)
-            or jsonb_path_exists(p_body -> 'leaseIds', '$[*] ? (@.type() != "string" && @.type() != "null")')
-        then
+        if jsonb_array_length(p_body -> 'leaseIds') <> cardinality(p_keys) then
             perform counterfoil.raise_invalid_argument(
                 'leaseIds must align with keys.', 'leaseIds', 'Give one lease id, a string, for each key.'
+            );
+        end if;
+        select l.ordinality - 1
+        into v_index
+        from jsonb_array_elements(p_body -> 'leaseIds') with ordinality as l (lease_id, ordinality)
+        where jsonb_typeof(l.lease_id) not in ('string', 'number', 'null') or length(l.lease_id #>> '{}') > 200
+        order by l.ordinality
+        limit 1;
+        if found then
+            perform counterfoil.raise_invalid_argument(
+                format('leaseIds[%s] is no lease id.', v_index), format('leaseIds[%s]', v_index),
+                'A lease id is a string of 1 to 200 characters; null means that there is none.'
             );
         end if;
         select array_agg(nullif(l.lease_id, '') order by l.ordinality)
@@ -33,7 +45,12 @@ begin
     end if;
 
     return array_fill(
-        case when jsonb_typeof(p_body -> 'leaseId') = 'string' then nullif(p_body ->> 'leaseId', '') end,
+        case
+            when
+                jsonb_typeof(p_body -> 'leaseId') = 'string'
+                or jsonb_typeof(p_body -> 'leaseId') = 'number' and p_body ->> 'action' = 'heartbeat_runtime_step_receipts'
+                then nullif(p_body ->> 'leaseId', '')
+        end,
         array[cardinality(p_keys)]
     );
 end

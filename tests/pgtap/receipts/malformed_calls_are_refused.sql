@@ -1,7 +1,7 @@
 begin;
 \ir ../setup.psql
 \ir setup.psql
-select plan(46);
+select plan(51);
 
 select pg_temp.held_run('r1');
 select pg_temp.claim('r1', array['k'], array['a']);
@@ -24,12 +24,13 @@ select lives_ok(pg_temp.claiming($$
   (select string_agg(chr(131072 + i * 7919 % 40000), '') from generate_series(1, 200) as i), 'r1', 1,
   array[(select string_agg(chr(131072 + i * 7919 % 40000), '') from generate_series(201, 650) as i)] $$), 'a key has 1800 bytes at most');
 select pg_temp.raises(pg_temp.claiming($$ 'acme', 'r1', 1, array['x', 'y'], array['a'] $$), 'RL001', 'p_lease_ids');
-select pg_temp.raises(pg_temp.claiming($$ 'acme', 'r1', 1, array['x'], array[''] $$), 'RL001', 'p_lease_ids');
+select pg_temp.raises(pg_temp.claiming($$ 'acme', 'r1', 1, array['x'], array[''] $$), 'RL001', 'p_lease_ids[0]');
+select pg_temp.raises(pg_temp.claiming($$ 'acme', 'r1', 1, array['x', 'y'], array['a', repeat('b', 201)] $$), 'RL001', 'p_lease_ids[1]');
 select pg_temp.raises(pg_temp.claiming($$ 'acme', 'r1', 1, array['x'], null, '{"leaseAware": true}' $$), 'RL001', 'p_lease_ids');
-select pg_temp.raises(pg_temp.claiming($$ 'acme', 'r1', 1, array['x'], array[null], '{"leaseAware": true}' $$), 'RL001', 'p_lease_ids');
+select pg_temp.raises(pg_temp.claiming($$ 'acme', 'r1', 1, array['x', 'y'], array['a', null], '{"leaseAware": true}' $$), 'RL001', 'p_lease_ids[1]');
 select pg_temp.raises(pg_temp.claiming($$ 'acme', 'r1', 1, array['x'], null, '[]' $$), 'RL001', 'p_options');
 select pg_temp.raises(pg_temp.claiming($$ 'acme', 'r1', 1, array['x'], null, '{"forceRefresh": "yes"}' $$), 'RL001', 'p_options.forceRefresh');
-select pg_temp.raises(pg_temp.claiming($$ 'acme', 'r1', 1, array['x'], null, '{"leaseSeconds": 1.5}' $$), 'RL001', 'p_options.leaseSeconds');
+select pg_temp.raises(pg_temp.claiming($$ 'acme', 'r1', 1, array['x'], null, '{"leaseSeconds": "9"}' $$), 'RL001', 'p_options.leaseSeconds');
 select pg_temp.raises(pg_temp.claiming($$ 'acme', 'r1', 1, array['x'], null, '{"force": true}' $$), 'RL001', 'p_options.force');
 select lives_ok(pg_temp.claiming($$ 'acme', 'r1', 1, array['x'], null, '{"forceRefresh": null, "leaseSeconds": null}' $$), 'null means absent');
 select lives_ok(pg_temp.claiming($$ 'acme', 'r1', 1, array(select 'b' || i from generate_series(1, 1000) as i) $$), '1000 keys are taken');
@@ -74,6 +75,15 @@ select lives_ok(
   'no failure is too large to be kept');
 select is((select array[length(r.error)::text, right(r.error, 12), r.error_payload::text] from counterfoil.step_receipts as r where r.key = 'f'),
   array['8192', ' [truncated]', '{"bytes": 2011, "truncated": true}'], 'but it is cut, and says so');
+
+-- Only what was looked at is kept, 65536 characters. A cut is marked, however little the look left.
+select is(counterfoil.bounded_error('password="' || repeat('x', 65000) || '"' || repeat(' a', 250) || ' ghp_' || repeat('a', 36), 8192),
+  'password=[redacted]' || repeat(' a', 135) || ' [truncated]', 'what is cut before redaction says so as well, and leaves no half of a secret');
+select is(counterfoil.bounded_error(repeat('x', 100), 100), repeat('x', 100), 'what fits stays');
+select is(counterfoil.bounded_error(repeat('é', 51), 100), repeat('é', 44) || ' [truncated]', 'bytes count');
+select is(
+  (select array_agg(counterfoil.cut_text('aé€𝄞z', n.bytes) order by n.bytes) from generate_series(0, 12) as n (bytes)),
+  array['', 'a', 'a', 'aé', 'aé', 'aé', 'aé€', 'aé€', 'aé€', 'aé€', 'aé€𝄞', 'aé€𝄞z', 'aé€𝄞z'], 'a character is cut off whole');
 select pg_temp.raises($$ select counterfoil.heartbeat_receipts('acme', 'r1', '7') $$, 'RL001', 'p_receipts');
 
 select * from finish();

@@ -1,7 +1,7 @@
 begin;
 \ir ../setup.psql
 \ir setup.psql
-select plan(34);
+select plan(39);
 
 select pg_temp.held_run('r1');
 
@@ -46,6 +46,9 @@ select pg_temp.ask('claim_runtime_step_receipts', '{"keys": ["a", "d"], "leaseId
 select is((select jsonb_agg(pg_temp.short(e.value) || jsonb_build_array(e.value -> 'errorPayload')) from jsonb_array_elements(pg_temp.ask('fail_runtime_step_receipts',
     '{"receipts": [{"runId": "r1", "key": "d", "leaseId": "same", "runAttempt": 1, "error": "e", "errorPayload": {"apiKey": "k"}}, {"runId": "r1", "key": "a", "leaseId": "same", "runAttempt": 1, "failureKind": "odd"}]}')) as e),
   '[["d", "failed", null, null, "terminal", "e", {"apiKey": "[redacted]"}], ["a", "failed", null, null, "terminal", "", null]]', 'fail many; terminal unless repairable');
+select pg_temp.ask('claim_runtime_step_receipt', '{"key": "object", "leaseId": "o"}');
+select is(pg_temp.short(pg_temp.ask('fail_runtime_step_receipt', '{"key": "object", "leaseId": "o", "error": {"code": 7, "password": "x"}}')) ->> 5,
+  '{"code": 7, "password": [redacted]}', 'an error that is no text is kept as its text');
 select is(pg_temp.short(pg_temp.ask('claim_runtime_step_receipt', '{"key": "d", "leaseId": "x"}')) -> 1, '"failed"', 'a terminal failure is memoised');
 select is(pg_temp.short(pg_temp.ask('claim_runtime_step_receipt', '{"key": "d", "leaseId": "x", "forceFailedRefresh": true}')) -> 1, '"running"', 'forceFailedRefresh');
 select is((select jsonb_agg(pg_temp.short(e.value) -> 1) from jsonb_array_elements(
@@ -73,7 +76,16 @@ select pg_temp.raises($$ select pg_temp.ask('complete_runtime_step_receipt', '{"
 select pg_temp.raises($$ select pg_temp.ask('skip_runtime_step_receipt', '{"key": "none", "leaseId": "z"}') $$, 'RL002', 'receipt_not_found');
 select pg_temp.raises($$ select pg_temp.ask('claim_runtime_step_receipt', '{"key": "x", "runAttempt": 1.5}') $$, 'RL001', 'runAttempt');
 select pg_temp.raises($$ select pg_temp.ask('claim_runtime_step_receipts', '{"keys": ["x"], "leaseIds": []}') $$, 'RL001', 'leaseIds');
-select pg_temp.raises($$ select pg_temp.ask('claim_runtime_step_receipts', '{"keys": ["x"], "leaseIds": [1]}') $$, 'RL001', 'leaseIds');
+select pg_temp.raises($$ select pg_temp.ask('claim_runtime_step_receipts', '{"keys": ["x", "y"], "leaseIds": ["a", {}]}') $$, 'RL001', 'leaseIds[1]');
+select pg_temp.raises($$ select pg_temp.ask('heartbeat_runtime_step_receipts', '{"keys": ["x", "y"], "leaseIds": [true, 1]}') $$, 'RL001', 'leaseIds[0]');
+select pg_temp.raises($$ select pg_temp.ask('claim_runtime_step_receipts', jsonb_build_object('keys', '["x"]'::jsonb, 'leaseIds', jsonb_build_array(repeat('x', 201)))) $$,
+  'RL001', 'leaseIds[0]');
+select pg_temp.ask('claim_runtime_step_receipts', '{"keys": ["number"], "leaseIds": [17], "leaseSeconds": 99999999999}');
+select is((select jsonb_agg(jsonb_array_length(jsonb_path_query_array(pg_temp.ask('heartbeat_runtime_step_receipts', '{"keys": ["number"], "leaseSeconds": 99999999999}' || l.lease), '$[*] ? (@ != null)')))
+   from (values ('{"leaseIds": [17]}'::jsonb), ('{"leaseIds": ["17"]}'), ('{"leaseId": 17}'), ('{"leaseId": 18}')) as l (lease)),
+  '[1, 1, 1, 0]', 'a number stands for its digits');
+select ok((select r.lease_expires_at between clock_timestamp() + interval '295 s' and clock_timestamp() + interval '300 s' from counterfoil.step_receipts as r where r.key = 'number'),
+  'a lease of any length is clamped');
 
 -- The format of the answer is named, whatever the answer.
 select is(
@@ -87,7 +99,7 @@ select is((select d.headers from counterfoil.dispatch_receipt_action('{"orgId": 
 select is(
   (select row(sum(k.reads), sum(k.read_hits), sum(k.claims), sum(k.claims_granted), sum(k.claims_memoised), sum(k.claims_forced))::text
    from counterfoil.receipt_counters as k),
-  '(6,3,12,8,3,1)', 'reads and claims are counted');
+  '(6,3,14,10,3,1)', 'reads and claims are counted');
 
 select * from finish();
 rollback;

@@ -26,7 +26,9 @@ CASES = [
     ({"action": "claim_runtime_step_receipt", "key": LONG}, "key"),
     ({"action": "claim_runtime_step_receipt", "key": "k", "leaseId": LONG}, "leaseId"),
     ({"action": "claim_runtime_step_receipts", "keys": ["k", "a\tb"]}, "keys[1]"),
-    ({"action": "claim_runtime_step_receipts", "keys": ["k"], "leaseIds": [LONG]}, "leaseIds"),
+    ({"action": "claim_runtime_step_receipts", "keys": ["k"], "leaseIds": [LONG]}, "leaseIds[0]"),
+    ({"action": "claim_runtime_step_receipts", "keys": ["k"], "leaseIds": [{}]}, "leaseIds[0]"),
+    ({"action": "claim_runtime_step_receipt", "key": "k", "leaseAware": True}, "leaseId"),
     ({"action": "claim_runtime_step_receipts", "keys": ["k"], "leaseIds": []}, "leaseIds"),
     ({"action": "heartbeat_runtime_step_receipts", "keys": ["k", LONG]}, "keys[1]"),
     ({"action": "heartbeat_runtime_step_receipts", "keys": ["k"], "leaseId": LONG}, "leaseId"),
@@ -46,15 +48,6 @@ CASES = [
     (receipts("mark_runtime_step_receipts_queued", leaseId=LONG), "receipts[1].leaseId"),
     (receipts("mark_runtime_step_receipts_running", key=LONG), "receipts[1].key"),
     ({"action": "observe_docflow_node", "nodeId": LONG, "status": "started"}, "nodeId"),
-    (
-        {
-            "action": "observe_docflow_node",
-            "nodeId": "n",
-            "status": "started",
-            "invocationId": LONG,
-        },
-        "invocationId",
-    ),
 ]
 
 
