@@ -193,6 +193,18 @@ async def test_a_receipts_scope_is_the_tokens(client: Client) -> None:
     assert (await client.receipt({"action": "steal"})).error == (400, "unsupported_action")
 
 
+async def test_a_receipt_request_of_another_run_is_told_in_the_log(
+    client: Client, caplog: pytest.LogCaptureFixture
+) -> None:
+    get = {"action": "get_runtime_step_receipt", "key": "k"}
+    for changes in ({"runId": "run"}, {"runId": ""}, {"runId": "other" * 100}):
+        await client.receipt(get | changes)
+    warned = [r.__dict__ for r in caplog.records if r.levelname == "WARNING"]
+    assert [(w["action"], w["run_id"], w["asked_run_id"]) for w in warned] == [
+        (get["action"], "run", "other" * 40)
+    ]
+
+
 @pytest.mark.parametrize("given", ["", "x", "-1", "0", "3.0", "99999"])
 async def test_a_wire_format_is_a_number(client: Client, given: str) -> None:
     headers = {"x-counterfoil-receipt-wire-format": given}
