@@ -254,7 +254,7 @@ from (values
 ) as d (given, kept);
 
 -- Time: what a pattern begins with, over and over, four times as long, may take four times as long, not sixteen times. The best
--- of five, for others work on the machine too; under 40 ms nobody notices.
+-- of twenty, for others work on the machine too; under 40 ms nobody notices.
 create function pg_temp.took(p_text text) returns double precision language plpgsql volatile parallel unsafe as $function$
 declare
   v_start timestamptz := clock_timestamp();
@@ -268,10 +268,10 @@ declare
   v_short double precision := 'infinity';
   v_long double precision := 'infinity';
 begin
-  for v_try in 1..5 loop
+  for v_try in 1..20 loop
     v_short := least(v_short, pg_temp.took(p_head || repeat(p_unit, 25000 / length(p_unit)) || p_tail));
     v_long := least(v_long, pg_temp.took(p_head || repeat(p_unit, 100000 / length(p_unit)) || p_tail));
-    if v_long < greatest(0.04, 8 * v_short) then
+    if v_long < greatest(0.04, 10 * v_short) then
       return true;
     end if;
   end loop;
