@@ -125,7 +125,7 @@ class BaseRun:
         ttl: float | timedelta | None,
     ) -> Flow:
         self._session.check()
-        step = self._steps.named(name, args, kwargs, key, seconds_of(ttl))
+        step = self._steps.named(name, args, kwargs, key, seconds_of(ttl, "the ttl of run.step()"))
         return one_step(self._steps, step, function, args, kwargs)
 
     def _map(
@@ -153,12 +153,22 @@ class BaseRun:
     ) -> Callable[[], Awaitable[dict[str, Any]]]:
         if not isinstance(event, str) or not 1 <= len(event) <= 200:
             raise ValueError("an event's name is a string of 1 to 200 characters")
-        return self._wait(f"waits for {event}", event, seconds_of(timeout))
+        return self._wait(
+            f"waits for {event}", event, seconds_of(timeout, "the timeout of run.wait_for()")
+        )
 
     def _sleep(self, duration: float | timedelta) -> Callable[[], Awaitable[dict[str, Any]]]:
-        return self._wait("sleeps", None, seconds_of(duration))
+        return self._wait("sleeps", None, seconds_of(duration, "the duration of run.sleep()"))
 
 
-def seconds_of(duration: float | timedelta | None) -> float | None:
-    """A duration in seconds; None stays None."""
-    return duration.total_seconds() if isinstance(duration, timedelta) else duration
+def seconds_of(duration: float | timedelta | None, what: str) -> float | None:
+    """A duration in seconds; None stays None. ValueError about ``what`` when it is none."""
+    if duration is None:
+        return None
+    try:
+        given = duration if isinstance(duration, timedelta) else timedelta(seconds=duration)
+    except (TypeError, ValueError, OverflowError):
+        raise ValueError(
+            f"{what} is {duration!r}; give a number of seconds, 100 years at most, or a timedelta"
+        ) from None
+    return given.total_seconds()

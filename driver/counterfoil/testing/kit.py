@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import threading
 import time
 import uuid
@@ -202,8 +203,12 @@ class Kit:
         return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result()
 
     def _name_of(self, function: Callable[..., Any]) -> str:
-        known = self._registered.get(function)
-        return known or self._register(function, getattr(function, "__name__", "play"))
+        if function in self._registered:
+            return self._registered[function]
+        base = getattr(function, "__name__", "play")
+        others = (f"{base}-{number}" for number in itertools.count(2))
+        name = next(n for n in itertools.chain([base], others) if n not in self._plays)
+        return self._register(function, name)
 
     def _register(self, function: Callable[..., Any], name: str) -> str:
         self._plays.add(name, function)

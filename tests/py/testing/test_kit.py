@@ -172,3 +172,8 @@ def test_a_session_s_own_server_leaves_nothing_behind() -> None:
         place = Path(str(conninfo_to_dict(dsn)["host"])).parent
         assert (place / "data").is_dir()
     assert not place.exists()
+
+
+def test_functions_of_one_name_are_plays_of_their_own(kit: Kit) -> None:
+    plays = [lambda run: "first", lambda run: "second"]
+    assert [kit.run(play).result for play in (*plays, *plays)] == ["first", "second"] * 2

@@ -6,6 +6,7 @@ from collections import Counter
 from typing import Any
 
 from counterfoil import AsyncRun, Run
+from counterfoil.errors import InvalidArgumentError
 from tests.py.worker.bench import ORG, Bench
 
 
@@ -134,3 +135,39 @@ async def test_a_step_cannot_wait(bench: Bench) -> None:
     await bench.launch("inside")
     async with bench.working(worker):
         assert "a step cannot wait" in (await bench.ended())["result"]
+
+
+async def test_a_duration_that_is_none_is_refused_by_name(bench: Bench) -> None:
+    worker = bench.worker()
+
+    @worker.play("hostile")
+    def hostile(run: Run) -> list[str]:
+        said = []
+        for call in (
+            lambda: run.sleep(float("nan")),
+            lambda: run.sleep(float("inf")),
+            lambda: run.wait_for("go", timeout=1e15),
+            lambda: run.wait_for("go", timeout="soon"),  # type: ignore[arg-type]
+            lambda: run.step("s", int, ttl=float("nan")),
+        ):
+            try:
+                call()
+            except ValueError as error:
+                said.append(str(error))
+        try:
+            run.sleep(1e12)
+        except InvalidArgumentError as error:
+            said.append(error.reason)
+        return said
+
+    await bench.launch("hostile")
+    async with bench.working(worker):
+        said = (await bench.ended())["result"]
+    assert [text.partition(";")[0] for text in said] == [
+        "the duration of run.sleep() is nan",
+        "the duration of run.sleep() is inf",
+        "the timeout of run.wait_for() is 1000000000000000.0",
+        "the timeout of run.wait_for() is 'soon'",
+        "the ttl of run.step() is nan",
+        "p_wake_after",
+    ]
