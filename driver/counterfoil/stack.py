@@ -177,8 +177,7 @@ def detached(folder: Path) -> dict[str, psutil.Process]:
     for entry in known:
         with contextlib.suppress(psutil.NoSuchProcess):
             process = psutil.Process(entry["pid"])
-            # A process id is used again in time; a start time is not.
-            if process.create_time() == entry["started"] and process.status() != "zombie":
+            if _started(entry["pid"]) == entry["started"] and process.status() != "zombie":
                 found[entry["name"]] = process
     return found
 
@@ -221,9 +220,19 @@ def _answers(url: str) -> bool:
         return False
 
 
-def _started(pid: int) -> float:
-    started: float = psutil.Process(pid).create_time()
-    return started
+def _started(pid: int) -> str:
+    """What tells a process from a later one with its id. Raises psutil.NoSuchProcess.
+
+    On Linux a time of day will not do: it is reckoned back from the clock, and moves when that is
+    set. There it is which boot, and how many ticks after it.
+    """
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+        fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return str(psutil.Process(pid).create_time())
+    # The second field is the program's name in brackets, and may hold anything.
+    return f"{boot}:{fields.rpartition(')')[2].split()[19]}"
 
 
 def _end_with_parent() -> Callable[[], None] | None:

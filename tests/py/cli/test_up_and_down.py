@@ -15,7 +15,7 @@ from typing import Any
 import psutil
 import pytest
 
-from counterfoil.stack import free_port
+from counterfoil.stack import Member, Stack, detached, free_port
 
 PROGRAM = """
 from counterfoil import Worker
@@ -126,3 +126,25 @@ def test_a_worker_that_cannot_start_is_reported_and_nothing_is_left(home: Home) 
     assert "none.py: no such file" in said
     home("down")
     assert home.processes() == []
+
+
+def test_a_member_is_known_again_after_the_clock_was_set(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On Linux psutil reckons a start time back from the clock: it moves when that is set."""
+    stack = Stack(tmp_path, {}, detached=True)
+    process = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    try:
+        stack.members["gateway"] = Member("gateway", process, tmp_path / "gateway.log")
+        stack.detach()
+        if sys.platform.startswith("linux"):
+            monkeypatch.setattr(psutil.Process, "create_time", lambda self: time.time() + 3600)
+        assert [found.pid for found in detached(tmp_path).values()] == [process.pid]
+        # Another process that has got the id meanwhile is not taken for it.
+        known = json.loads((tmp_path / "stack.json").read_text(encoding="utf-8"))
+        known[0]["pid"] = os.getpid()
+        (tmp_path / "stack.json").write_text(json.dumps(known), encoding="utf-8")
+        assert detached(tmp_path) == {}
+    finally:
+        process.kill()
+        process.communicate()
