@@ -41,7 +41,7 @@ from counterfoil.receiving.metrics import Metrics
 from counterfoil.receiving.names import as_sent
 from counterfoil.receiving.openapi import document
 from counterfoil.receiving.paths import WholeSegments
-from counterfoil.receiving.proxy import METHODS, Proxy
+from counterfoil.receiving.proxy import METHODS, Proxy, refuse_forwarded
 from counterfoil.receiving.reads import Reads
 from counterfoil.receiving.searches import Searches
 from counterfoil.settings import Settings
@@ -117,6 +117,7 @@ class Gateway:
         async def endpoint(request: Request) -> Response:
             began = time.monotonic()
             try:
+                refuse_forwarded(request)
                 response = await handler(request)
             except Exception as error:  # noqa: BLE001 - every failure becomes an answer
                 response = await self._failures.answer(

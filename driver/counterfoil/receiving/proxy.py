@@ -15,7 +15,7 @@ from functools import partial
 from starlette.requests import Request
 from starlette.responses import Response
 
-from counterfoil.errors import ReceiverError, SelfProxyError
+from counterfoil.errors import ReceiverError
 from counterfoil.functions import Functions
 from counterfoil.receiving.bodies import Intake, RequestError
 from counterfoil.receiving.failures import refusal
@@ -52,7 +52,12 @@ _HOP_BY_HOP = frozenset(
 # A gateway asks for no cookie, brings none along, and chooses the bypass itself.
 _NOT_SENT = _HOP_BY_HOP | {"cookie", "x-vercel-set-bypass-cookie", BYPASS_HEADER}
 _NOT_ANSWERED = _HOP_BY_HOP | {"set-cookie", "location"}
-_LOOPS = "the upstream is the gateway itself"
+
+
+def refuse_forwarded(request: Request) -> None:
+    """Raise RequestError (508) for what a gateway has forwarded: no name of it is an upstream."""
+    if HOP_HEADER in request.headers:
+        raise RequestError(508, "self_proxy", "the upstream is the gateway itself")
 
 
 class Proxy:
@@ -77,8 +82,6 @@ class Proxy:
     async def forward(self, request: Request, scope: Scope) -> Response:
         """The upstream's answer to the request, which the token of ``scope`` opened."""
         path = _safe_path(request.path_params["path"])
-        if HOP_HEADER in request.headers:
-            return _failure(SelfProxyError(_LOOPS, code="self_proxy", retryable=False))
         body = await self._intake.read(request)
         if self._forwarding[scope.org_id] >= self._settings.org_forwards:
             raise RequestError(

@@ -228,7 +228,7 @@ def test_which_addresses_are_public(address: str, public: bool) -> None:
     "url",
     [
         *("", "h", "ftp://h/", "file:///etc/passwd", "http://", "http://h:99999/"),
-        *("http://]/", "http://u:p@h/", "http://u@h/", "http://:p@h/", "http://:@h/"),
+        *("http://[]@/", "http://u:p@h/", "http://u@h/", "http://:p@h/", "http://:@h/"),
     ],
 )
 def test_what_is_no_base_url_is_refused(url: str) -> None:

@@ -233,6 +233,16 @@ async def test_the_configured_name_and_the_own_address_are_the_gateway_too(
         assert answer.error == (508, "self_proxy")
 
 
+async def test_a_gateways_own_endpoints_are_no_runtime_api_by_any_name(
+    proxy: Client, scene: Scene
+) -> None:
+    port = proxy.url.rpartition(":")[2]
+    await scene.launch(baseUrl=f"http://localhost:{port}")
+    for path in ("/metrics", "/healthz", "/openapi.json", "/api/v2/runs/run/state"):
+        answer = await proxy.call("GET", CONTROL + path, bearer=proxy.token())
+        assert answer.error == (508, "self_proxy"), path
+
+
 async def test_what_comes_back_by_another_name_is_refused(
     proxy: Client, scene: Scene, api: RuntimeApi
 ) -> None:
