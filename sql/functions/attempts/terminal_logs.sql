@@ -55,16 +55,34 @@ begin
         values
             (1, 'terminalLogLines', v_lines, 'a string', array['string']),
             (2, 'terminalLogContexts', v_contexts, 'an object or null', array['object', 'null']),
-            (3, 'terminalLogIds', v_ids, 'a string or null', array['string', 'null'])
+            (3, 'terminalLogIds', v_ids, 'a string of 1 to 200 characters or null', array['string', 'null'])
     ) as f (ordinal, field, items, allowed, types)
     cross join lateral jsonb_array_elements(f.items) with ordinality as i (item, ordinality)
     where jsonb_typeof(i.item) <> all (f.types)
+        -- The journal knows an entry by its id, and could not take in what came without one of its own.
+        or (f.ordinal = 3 and length(i.item #>> '{}') not between 1 and 200)
     order by f.ordinal, i.ordinality
     limit 1;
     if found then
         perform counterfoil.raise_invalid_argument(
             format('%s.%s[%s] must be %s.', p_where, v_bad.field, v_bad.place, v_bad.allowed),
             format('%s.%s[%s]', p_where, v_bad.field, v_bad.place), format('Give %s.', v_bad.allowed)
+        );
+    end if;
+
+    select i.ordinality - 1 as place into v_bad
+    from (
+        select e.ordinality, row_number() over (partition by e.id order by e.ordinality) as nth
+        from jsonb_array_elements_text(v_ids) with ordinality as e (id, ordinality)
+        where e.id is not null
+    ) as i
+    where i.nth > 1
+    order by i.ordinality
+    limit 1;
+    if found then
+        perform counterfoil.raise_invalid_argument(
+            format('%s.terminalLogIds[%s] is the id of a line before.', p_where, v_bad.place),
+            format('%s.terminalLogIds[%s]', p_where, v_bad.place), 'Give every line an id of its own, or null.'
         );
     end if;
 

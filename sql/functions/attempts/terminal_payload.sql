@@ -22,6 +22,7 @@ declare
     v_max_fact bigint := counterfoil.setting_integer('fact_max_bytes');
     v_payload jsonb;
     v_lifted jsonb;
+    v_bytes bigint;
     v_bad record;
 begin
     if p_document is null or jsonb_typeof(p_document) <> 'object' then
@@ -94,10 +95,12 @@ begin
     where v_payload -> 'diagnostics' ? k.name and not v_payload ? k.field;
     v_payload := v_payload || v_lifted;
 
-    if counterfoil.json_bytes(v_payload) > v_max_fact then
+    -- A failure's error goes into the fact as well.
+    v_bytes := counterfoil.json_bytes(v_payload) + coalesce(counterfoil.json_bytes(p_document -> 'error'), 0);
+    if v_bytes > v_max_fact then
         perform counterfoil.raise_payload_too_large(
-            format('%s has %s bytes; a fact may have %s.', p_where, counterfoil.json_bytes(v_payload), v_max_fact),
-            p_where, 'Send fewer or shorter log lines and events, or raise fact_max_bytes.'
+            format('%s has %s bytes; a fact may have %s.', p_where, v_bytes, v_max_fact),
+            p_where, 'Send fewer or shorter log lines and events, a smaller error, or raise fact_max_bytes.'
         );
     end if;
     return v_payload;

@@ -2,7 +2,7 @@
 begin;
 \ir ../setup.psql
 \ir setup.psql
-select plan(48);
+select plan(51);
 
 select is(pg_temp.admit(r.id), 'admitted', r.id) from (values ('a'), ('b'), ('c'), ('d')) as r (id);
 select is(cardinality(pg_temp.claim(4)), 4, 'claimed');
@@ -87,6 +87,15 @@ select pg_temp.raises($$ select counterfoil.complete_attempt('org', 'b', 1, null
 select pg_temp.raises($$ select counterfoil.complete_attempt('org', 'x', 1, 'x', '{}') $$, 'RL002', 'run_not_found');
 select pg_temp.raises($$ select counterfoil.complete_attempt('org-2', 'b', 1, 'x', '{}') $$, 'RL002', 'run_not_found');
 select pg_temp.raises($$ select counterfoil.complete_attempt('org', 'b', 2, 'x', '{}') $$, 'RL002', 'attempt_not_found');
+
+-- The journal knows lines by their ids: one without, or with another's, could never be indexed.
+select pg_temp.raises(
+    format($$ select pg_temp.complete('b', '{"terminalLogLines": ["1", "2", "3"], "terminalLogIds": %s}') $$, i.ids),
+    'RL001', 'p_completion.terminalLogIds[2]', i.what
+)
+from (
+    values ('["a", null, "a"]', 'an id twice'), ('["a", null, ""]', 'an empty id'), (format('["a", null, "%s"]', repeat('x', 201)), 'a long one')
+) as i (ids, what);
 
 -- Sizes, and the tail of the log.
 update counterfoil.settings as s set value = '1024' where s.name = 'result_max_bytes';

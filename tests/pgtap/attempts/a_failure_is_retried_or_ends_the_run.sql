@@ -2,7 +2,7 @@
 begin;
 \ir ../setup.psql
 \ir setup.psql
-select plan(47);
+select plan(48);
 
 -- Seconds from now to a time.
 create function pg_temp.wait_of(p_answer jsonb)
@@ -127,6 +127,15 @@ from (
         ('error.retryable', '{"error": {"message": "m", "retryable": "no"}}'),
         ('preserveRunnerTerminal', '{"error": {"message": "m"}, "preserveRunnerTerminal": 1}')
 ) as b (path, failure);
+
+-- The error counts towards the size of the fact.
+update counterfoil.settings as s set value = '2048' where s.name = 'fact_max_bytes';
+select pg_temp.admit('large');
+select pg_temp.claim();
+select pg_temp.raises(
+    $$ select pg_temp.fail_run('large', jsonb_build_object('error', jsonb_build_object('message', 'm', 'details', repeat('x', 2048)))) $$,
+    'RL008', 'p_failure', 'too large an error'
+);
 
 select * from finish();
 rollback;
