@@ -14,13 +14,14 @@ parallel safe
 strict
 security invoker
 as $function$
-    -- A key of a vendor is a long word: where there is none, the many ways that such keys begin are not looked for.
+    -- A key of a vendor is a long word, longer than a UUID where it has hyphens; the shorter ones with hyphens are named here.
+    -- Where there is none, the many ways that such keys begin are not looked for.
     select p_text ~* (
         'pass[^a-z]?[wpc]|pwd|secret|token|credential|signature|[a-z][^a-z0-9]?key|authoriz|cookie|bearer|basic|-----begin|://[^/]*@'
         '|eyj|8q~|:aa|-us[0-9]|nral|atlasv1|connection[^a-z]?string|dsn|hooks\.slack|webhook|api\.telegram|sig='
-        '|identified|sshpass|mysql|mariadb|curl'
+        '|identified|sshpass|mysql|mariadb|curl|gl[a-z]+-|gocspx|dckr|xox|xapp-'
     )
-    or p_text ~ '[0-9A-Za-z_+/=-]{15}' and p_text ~ counterfoil.vendor_key_pattern()
+    or p_text ~ '[0-9A-Za-z_+/=]{15}|[0-9A-Za-z_+/=-]{37}' and p_text ~ counterfoil.vendor_key_pattern()
 $function$;
 
 comment on function counterfoil.looks_secret(text) is
