@@ -3,7 +3,7 @@
 -- Promises: the facts get the run's next positions in the order given, and their lanes are up for delivery; answers the
 --           position before the first. The facts must be new: the caller looks for repeats.
 -- Locks:    the caller holds the run's row (at least for no key update); then its counter, then its lanes, upserted.
--- Raises:   unique_violation when another run's fact took an event id since the caller looked.
+-- Raises:   RL003 when another run's fact took an event id since the caller looked.
 -- Since:    1
 
 create or replace function counterfoil.write_run_facts(
@@ -28,6 +28,7 @@ set jit = off
 as $function$
 declare
     v_base bigint;
+    v_written bigint;
     v_filled text[];
 begin
     -- The run's row, which orders writers, is not written: a caller with an older snapshot fails here, with 40001.
@@ -44,7 +45,15 @@ begin
         coalesce(g.payload -> 'deferredProjection' = 'true'::jsonb, false), g.payload, gen_random_uuid(), p_now
     from unnest(p_event_ids, p_event_types, p_payloads) with ordinality as g (event_id, event_type, payload, ordinal)
     -- Two calls that bring the same ids for different runs wait for each other in one order.
-    order by g.event_id;
+    order by g.event_id
+    on conflict on constraint outbox_event_id_key do nothing;
+    get diagnostics v_written = row_count;
+    if v_written < cardinality(p_event_ids) then
+        perform counterfoil.raise_identity_conflict(
+            'One of these event ids was taken meanwhile by a fact of another run.', 'p_facts',
+            'Give a new fact an id of its own; the same call again says which it is.'
+        );
+    end if;
 
     with queued as (
         insert into counterfoil.lanes as l (

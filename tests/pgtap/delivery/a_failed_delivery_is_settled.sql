@@ -2,7 +2,7 @@
 begin;
 \ir ../setup.psql
 \ir setup.psql
-select plan(59);
+select plan(60);
 
 create function pg_temp.settle(p_run text, p_events text[], p_error jsonb default '{"message": "503", "retryable": true}', p_owner text default 'd1')
 returns text language sql as $function$
@@ -87,6 +87,8 @@ select pg_temp.freeze('w', array['w1', 'w2']);
 select pg_temp.grid(pg_temp.settle('w', '{w1,w2}', '{"message": "m", "eventId": "w2"}'));
 select is((pg_temp.lane('w')).due_at, x.next_attempt_at, 'even where only a later one failed') from counterfoil.fact_failures as x where x.event_id = 'w2';
 select is(pg_temp.claim('d1', 'w'), '{}', 'it does not go in part');
+update counterfoil.lanes set due_at = clock_timestamp() where run_id = 'w';
+select is(pg_temp.claim('d1', 'w', 1), '{}', 'nor where p_limit ends before the fact that waits');
 select pg_temp.make_due('w');
 select is(pg_temp.claim('d1', 'w'), array['w1', 'w2'], 'but whole');
 
@@ -106,6 +108,8 @@ select is(pg_temp.grid(pg_temp.settle('l', '{b1,b2}')), '[["b1", "blocked"], ["b
 select ok((pg_temp.lane('l')).blocked_at is not null, 'a blocked head blocks the lane');
 select pg_temp.make_due('l');
 select is(pg_temp.claim('d1', 'l'), '{}', 'for targeted claims');
+-- However long all this has taken, no other run's backoff ends here.
+update counterfoil.lanes set due_at = clock_timestamp() + interval '1 hour' where run_id <> 'l';
 select is(pg_temp.claim('d1', p_max_runs => 100), '{}', 'and for any');
 select is(pg_temp.claim('d1', p_max_runs => 100, p_org => 'acme', p_priority => 'oldest_ready'), '{}', 'in any order');
 select is(counterfoil.delivery_status('acme', 'l', 'b1'), 'blocked', 'it is blocked');

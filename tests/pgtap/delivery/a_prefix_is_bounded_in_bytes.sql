@@ -2,7 +2,7 @@
 begin;
 \ir ../setup.psql
 \ir setup.psql
-select plan(6);
+select plan(8);
 
 select pg_temp.quiet_run('r');
 -- One compresses to nothing, one hardly, the others are small.
@@ -36,6 +36,17 @@ select is(pg_temp.claim('d1', 't', p_allow => true), array['c1'], 'an urgent run
 select is(
     (select count(*) from counterfoil.widen_delivery('acme', 't', 'c1', 'd1') as w), 1::bigint, 'nor does widening'
 );
+
+-- To the byte.
+select pg_temp.quiet_run('u');
+select pg_temp.fact('u', 'u' || i, 'run.progress', jsonb_build_object('text', repeat('x', 800))) from generate_series(1, 3) as i;
+create temporary table size on commit drop as
+select sum(pg_column_size(o.payload)) as of_two from counterfoil.outbox as o where o.event_id in ('u1', 'u2');
+select counterfoil.set_setting('prefix_max_bytes', to_jsonb(s.of_two)) from size as s;
+select is(pg_temp.claim('d1', 'u'), array['u1', 'u2'], 'as many as fit');
+select counterfoil.release_delivery('acme', 'u', array['u1'], 'd1');
+select counterfoil.set_setting('prefix_max_bytes', to_jsonb(s.of_two - 1)) from size as s;
+select is(pg_temp.claim('d1', 'u'), array['u1'], 'to the byte');
 
 select * from finish();
 rollback;

@@ -2,7 +2,7 @@
 begin;
 \ir ../setup.psql
 \ir setup.psql
-select plan(48);
+select plan(50);
 
 select pg_temp.started_run('r1');
 select pg_temp.queued_run('waiting');
@@ -78,6 +78,10 @@ select lives_ok(
 select pg_temp.raises($$ select counterfoil.append_facts('acme', 'r1', null) $$, 'RL001', 'p_facts');
 select pg_temp.raises($$ select counterfoil.append_facts('acme', 'r1', '{}') $$, 'RL001', 'p_facts');
 select pg_temp.raises($$ select counterfoil.append_facts('acme', 'r1', '[7]') $$, 'RL001', 'p_facts[0]');
+select pg_temp.raises($$ select counterfoil.append_facts('acme', 'r1', '[{"eventId": 7, "eventType": "run.progress", "payload": {}}]') $$,
+    'RL001', 'p_facts[0]', 'an id is a string');
+select pg_temp.raises($$ select counterfoil.append_facts('acme', 'r1', '[{"eventId": "a", "eventType": ["run.progress"], "payload": {}}]') $$,
+    'RL001', 'p_facts[0]', 'and so is a type');
 select pg_temp.raises(
     $$ select counterfoil.append_facts('acme', 'r1', '[{"eventId": "a", "eventType": "run.progress", "payload": {}}, {"eventType": "run.progress"}]') $$,
     'RL001', 'p_facts[1].eventId'

@@ -149,6 +149,7 @@ from (
     ('lanes', 'lanes_is_possible', $$priority = -1$$),
     ('lanes', 'lanes_is_possible', $$failures = -1$$),
     ('lanes', 'lanes_is_possible', $$lease_owner = null$$),
+    ('lanes', 'lanes_is_possible', $$lease_expires_at = null$$),
     ('lanes', 'lanes_is_possible', $$lease_through_seq = 5$$),
     ('lanes', 'lanes_is_possible', $$receipt_key = 'k'$$),
     (
