@@ -22,7 +22,7 @@ declare
     v_max_fact bigint := counterfoil.setting_integer('fact_max_bytes');
     v_payload jsonb;
     v_lifted jsonb;
-    v_bytes bigint;
+    v_bytes integer;
     v_bad record;
 begin
     if p_document is null or jsonb_typeof(p_document) <> 'object' then
