@@ -23,6 +23,33 @@ order by 1
 """
 """Signatures of the functions that some role may call and that may write or lock."""
 
+LOCKING_READERS = r"""
+with recursive reached as (
+    select p.proname as reader, p.oid, p.prosrc
+    from pg_proc as p
+    where
+        p.pronamespace = 'counterfoil'::regnamespace and p.provolatile <> 'v'
+        and exists (
+            select from aclexplode(p.proacl) as a
+            where a.grantee <> p.proowner and a.privilege_type = 'EXECUTE'
+        )
+    union
+    select r.reader, g.oid, g.prosrc
+    from reached as r
+    inner join pg_proc as g
+        on g.pronamespace = 'counterfoil'::regnamespace
+        and r.prosrc ~ ('counterfoil\.' || g.proname || '\(')
+)
+select distinct r.reader from reached as r
+where
+    r.prosrc ~* '\mfor\s+(no\s+key\s+)?(update|(key\s+)?share)\M'
+    or r.prosrc ~* '\m(insert into|update counterfoil|delete from)\M'
+"""
+"""Functions that say they only read, and call one that writes or locks rows: PostgreSQL allows it.
+
+One that locks no more than a table, as ``next_attempt_due_at`` does, holds nothing while it waits.
+"""
+
 HEAD = "'org', 'run'"
 ATTEMPT = "'org', 'run', 1, 'lease'"
 LOST = "'org', 'lost', array[pg_temp.id('lost', 'run.started')]"

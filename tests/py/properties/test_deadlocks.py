@@ -35,6 +35,7 @@ def test_every_public_function_that_may_lock_is_called(
 ) -> None:
     found = [row[0] for row in sessions[0].execute(lock_scene.PUBLIC_FUNCTIONS.encode())]
     assert found == sorted(lock_scene.CALLS)
+    assert sessions[0].execute(lock_scene.LOCKING_READERS.encode()).fetchall() == []
 
 
 def test_each_call_does_something_in_the_scene(sessions: list[psycopg.Connection]) -> None:
