@@ -202,6 +202,13 @@ def test_the_library_agrees(
         # Midnight that does not exist, and half an hour of change.
         ("0 0 * * *", "America/Havana", "2027-03-13T12:00", "03-14T05:00 03-15T04:00"),
         ("15 2 * * *", "Australia/Lord_Howe", "2027-10-02T00:00", "10-02T15:30"),
+        # cronsim goes astray at these: it fires after the gap also for what follows each real hour,
+        ("*/20 0 28 * *", "Asia/Beirut", "2027-03-27T12:00", "04-27T21:00 04-27T21:20"),
+        ("30 0 28 * *", "Asia/Beirut", "2027-03-27T12:00", "03-27T22:00"),
+        # leaves out minutes that are shown again,
+        ("*/27 */2 * * *", "Australia/Lord_Howe", "2028-04-01T14:43", "04-01T15:30 04-01T15:57"),
+        # and asked in the hour that comes twice, answers with a time before it.
+        ("50 0-3 * * *", "America/New_York", "2026-11-01T06:35", "11-01T07:50 11-01T08:50"),
         # The rare and the absent.
         ("0 12 29 2 *", "UTC", "2027-01-01T00:00", "02-29T12:00 02-29T12:00"),
         ("0 0 LW * *", "UTC", "2027-01-01T00:00", "01-29T00:00 02-26T00:00"),
