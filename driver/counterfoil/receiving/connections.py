@@ -18,13 +18,22 @@ from counterfoil.receiving.failures import refusal
 
 if TYPE_CHECKING:
     import asyncio
+    from collections.abc import Callable
 
     from starlette.responses import Response
-    from starlette.types import Receive, Scope, Send
+    from starlette.types import Message, Receive, Scope, Send
 
 log = logging.getLogger(__name__)
 
 BUSY = "gateway_busy"
+
+
+class _Lingering:
+    """What an answer is written to when the connection ends with it, but not in the midst of it."""
+
+    def __init__(self, transport: asyncio.Transport, close: Callable[[], None]) -> None:
+        self.write, self.is_closing = transport.write, transport.is_closing
+        self.close = close
 
 
 class Connection(H11Protocol):
@@ -105,10 +114,25 @@ class Connection(H11Protocol):
         elif scope["http_version"] not in ("1.0", "1.1"):
             answer = refusal(400, "invalid_http", "The gateway speaks HTTP/1.1.")
         if answer is None:
-            await self._served(scope, receive, send)
+
+            async def send_or_end(message: Message) -> None:
+                await send(self._ending(message) if self._is_early(message) else message)
+
+            await self._served(scope, receive, send_or_end)
         else:
             answer.headers["connection"] = "close"
             await answer(scope, receive, send)
+
+    def _is_early(self, message: Message) -> bool:
+        """Whether an answer begins before the body has come, which is then not read any more."""
+        begins = message["type"] == "http.response.start"
+        return begins and self.conn.their_state is h11.SEND_BODY
+
+    def _ending(self, message: Message) -> Message:
+        """The answer's beginning, for a client that must not take the connection for another."""
+        held = _Lingering(self.transport, self._linger)
+        self.cycle.transport = held  # type: ignore[assignment]
+        return {**message, "headers": [*message["headers"], (b"connection", b"close")]}
 
     def _close_with(self, answer: Response) -> None:
         if self._refused or self.transport.is_closing():

@@ -115,6 +115,7 @@ async def test_an_early_answer_ends_the_connection_and_the_rest_is_not_read() ->
         writer.write(b"POST /e HTTP/1.1\r\nhost: gw\r\ntransfer-encoding: chunked\r\n\r\n1\r\n")
         said = await asyncio.wait_for(reader.read(), PATIENCE)
         assert said.startswith(b"HTTP/1.1 401")
+        assert b"\r\nconnection: close\r\n" in said
         # Neither what is no chunk nor a whole request is parsed; the answer is not lost by either.
         writer.write(b"zz" + GET)
         await writer.drain()
@@ -123,6 +124,18 @@ async def test_an_early_answer_ends_the_connection_and_the_rest_is_not_read() ->
         whole = b"POST /e HTTP/1.1\r\nhost: gw\r\ncontent-length: 1\r\n\r\nx"
         said = await heard(whole + GET.replace(b"host", b"connection: close\r\nhost"), at)
         assert (said.count(b"HTTP/1.1 401"), said.count(b"HTTP/1.1 200")) == (1, 1)
+        assert said.lower().count(b"connection: close") == 1
+
+
+async def test_an_early_answer_reaches_a_client_that_goes_on_sending() -> None:
+    async with server(head_timeout=20.0) as at:
+        reader, writer = await asyncio.open_connection(*at)
+        writer.write(b"POST /e HTTP/1.1\r\nhost: gw\r\ncontent-length: 9000000\r\n\r\n")
+        for _ in range(9):
+            writer.write(b"x" * 1_000_000)
+            await writer.drain()
+        assert (await asyncio.wait_for(reader.read(), PATIENCE)).endswith(b"\r\n\r\nno")
+        writer.close()
 
 
 async def test_a_client_that_does_not_take_its_answer_is_given_up() -> None:

@@ -230,6 +230,7 @@ async def test_every_answer_to_a_receipt_request_names_its_format_and_failures_t
         await client.receipt(b"{oops"),
         await client.receipt(complete, bearer="nonsense"),
         await client.receipt(complete, headers={"content-type": "text/plain"}),
+        await client.receipt(complete | {"output": "x" * 300_000}),
         await client.receipt(complete | {"action": "steal"}),
     ):
         assert answer.headers["x-counterfoil-receipt-wire-format"] == "3", answer.text
