@@ -5,10 +5,14 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Awaitable, Callable
+from typing import Any
 
 import pytest
 from psycopg import sql
 
+from counterfoil.append import send_piece
+from counterfoil.calls.delivery import DeliveryFunctions, Renewal
+from counterfoil.delivering import delivery
 from counterfoil.delivering.deliveries import DeliveryReport
 from counterfoil.delivering.turns import Turns
 from counterfoil.json_text import JsonText
@@ -105,6 +109,32 @@ async def test_a_long_delivery_goes_in_pieces_each_renewed_and_frozen(scene: Sce
     ]
     assert len({b["idempotencyKey"] for b in bodies}) == 1
     assert (await scene.ledger())[2:] == ["sheet.row"] * 8
+
+
+async def test_each_piece_follows_a_renewal_of_its_own(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await scene.functions.set_setting("delivery_piece_max_events", 3)
+    await scene.start()
+    async with scene.dispatching():
+        await scene.all_delivered()
+    done: list[str] = []
+    renew = DeliveryFunctions.renew_delivery
+
+    async def renewing(*arguments: Any) -> Renewal:
+        done.append("freeze" if arguments[-1] else "renew")
+        return await renew(*arguments)
+
+    async def sending(*arguments: Any, **more: Any) -> None:
+        done.append("send")
+        await send_piece(*arguments, **more)
+
+    monkeypatch.setattr(DeliveryFunctions, "renew_delivery", renewing)
+    monkeypatch.setattr(delivery, "send_piece", sending)
+    await scene.ingress("e1", count=8)
+    async with scene.dispatching():
+        await scene.all_delivered()
+    assert done == ["freeze", *["freeze", "send"] * 3]
 
 
 async def test_started_carries_the_full_launch(scene: Scene) -> None:
