@@ -91,12 +91,16 @@ begin
     -- The first of each id in this call is compared with what is stored, the others with the first.
     select
         array_agg(g.ordinality order by g.ordinality) filter (where g.is_fresh) as fresh,
+        array_agg(g.first_ordinality order by g.ordinality) as firsts,
+        array_agg(g.seq order by g.ordinality) as seqs,
         min(g.ordinality) filter (where g.differs is not null) as first_bad,
         (array_agg(g.differs order by g.ordinality) filter (where g.differs is not null))[1] as differs
     into v_known
     from (
         select
             f.ordinality,
+            f.first_ordinality,
+            o.seq,
             f.ordinality = f.first_ordinality and o.seq is null as is_fresh,
             case
                 when o.seq is not null and o.run_id <> p_run_id then 'runId'
@@ -179,7 +183,7 @@ begin
             );
         end if;
 
-        perform counterfoil.write_run_facts(
+        v_base := counterfoil.write_run_facts(
             p_org_id,
             p_run_id,
             (select array_agg(p_event_ids[i.index] order by i.ordinality) from unnest(v_fresh) with ordinality as i (index, ordinality)),
@@ -189,17 +193,12 @@ begin
         );
     end if;
 
+    -- From what was found above: retention may have removed a repeat's fact meanwhile.
     return query
-    select u.ordinality, u.ordinality = any(v_fresh), o.seq
-    from unnest(p_event_ids) with ordinality as u (event_id, ordinality)
-    cross join lateral (
-        select k.seq
-        from counterfoil.outbox as k
-        where k.org_id = p_org_id and k.event_id between u.event_id and u.event_id
-        order by k.event_id
-        limit 1
-    ) as o
-    order by u.ordinality;
+    select
+        u.ordinal, u.seq is null and u.ordinal = u.first_ordinal,
+        coalesce(u.seq, v_base + array_position(v_fresh, u.first_ordinal))
+    from unnest(v_known.seqs, v_known.firsts) with ordinality as u (seq, first_ordinal, ordinal);
 end
 $function$;
 
