@@ -30,6 +30,18 @@ comment on column counterfoil.admission_limits.launches_per_minute is 'Most admi
 comment on column counterfoil.admission_limits.max_per_concurrency_key is 'Runs of one concurrency key that may execute at once; 1 where neither row says.';
 comment on column counterfoil.admission_limits.changed_at is 'Database time of the last change.';
 
+-- One row. Limits that an old snapshot does not see yet have no row that it could lock: it locks this one.
+create table counterfoil.limits_version (
+    version bigint not null,
+    constraint limits_version_pkey primary key (version)
+);
+
+comment on table counterfoil.limits_version is
+'One row, which every change of limits writes, so that a transaction whose snapshot is older than a change fails instead of going by limits that no longer hold.';
+comment on column counterfoil.limits_version.version is 'Number of changes so far.';
+
+insert into counterfoil.limits_version (version) values (0);
+
 create table counterfoil.admission_counters (
     org_id text collate "C" not null,
     shard smallint not null,

@@ -1,11 +1,9 @@
 -- admission_rules: the limits that apply to an org, and the installation's.
 --
 -- Promises: one row. An org's own limit wins over the default, field by field. org_counted and all_counted say
---           whether counters are kept. Reading the limits keeps ACCESS SHARE on their table until the transaction ends:
---           recount_admission() relies on that to see nobody at work under older limits. Who has to wait there reads what
---           holds after the wait: it is locked first, and a stable function would read with the snapshot of its caller.
---           In repeatable read it is the transaction's snapshot all the same: limits that changed since it began are not seen.
--- Locks:    admission_limits in ACCESS SHARE mode, as any reader.
+--           whether counters are kept. Who counts calls hold_limits() first, and then reads what holds after its wait: a
+--           stable function would read with the snapshot of its caller.
+-- Locks:    nothing.
 -- Raises:   nothing.
 -- Since:    1
 
@@ -30,7 +28,6 @@ security invoker
 set search_path = pg_catalog, pg_temp
 as $function$
 begin
-    lock table counterfoil.admission_limits in access share mode;
     -- plpgsql, because it keeps its plan for the session; an SQL function that cannot be inlined plans at each call.
     select
         coalesce(max(a.max_queued) filter (where a.scope = 'org'), max(a.max_queued) filter (where a.scope = 'default')),

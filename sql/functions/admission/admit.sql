@@ -135,6 +135,7 @@ begin
     ) as g;
 
     if v_new is not null then
+        perform counterfoil.hold_limits();
         -- Places under the limits, before any run: the installation's, then each org's in order.
         if exists (
             select

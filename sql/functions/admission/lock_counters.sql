@@ -2,7 +2,8 @@
 --
 -- Promises: {row of the installation's counter, row of the org's}, for add_to_counters(); a part is null where no limits
 --           apply and so nothing is counted. Null as a whole when p_wait is false and a row could not be had.
--- Locks:    one row of admission_counters for the installation, then one for the org; before any run's.
+-- Locks:    what hold_limits() takes; then one row of admission_counters for the installation, then one for the org; before
+--           any run's.
 -- Raises:   nothing.
 -- Since:    1
 
@@ -20,6 +21,7 @@ declare
     v_all smallint;
     v_org smallint;
 begin
+    perform counterfoil.hold_limits();
     select r.org_counted, r.all_counted into strict v_rules from counterfoil.admission_rules(p_org_id) as r;
     if v_rules.all_counted then
         v_all := counterfoil.lock_counter('', p_wait);

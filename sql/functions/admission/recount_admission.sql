@@ -2,8 +2,8 @@
 --
 -- Promises: exact numbers of queued and active runs where limits apply by now, for one org, for all orgs (scope default) or
 --           for the installation, and no counters where none apply. Exact because nobody is at work meanwhile: whoever
---           counts reads the limits first and so holds ACCESS SHARE on their table to the end of the transaction. A transaction in
---           repeatable read that began before and reads the limits after goes by the old ones: it is not counted. It reads the
+--           counts holds the limits first (hold_limits), to the end of the transaction, and who has read older ones than
+--           these fails there. It reads the
 --           runs of the org, ended ones too; for all orgs and the installation all runs there are.
 -- Locks:    admission_limits in ACCESS EXCLUSIVE mode: it waits for every transaction that has read the limits, and holds
 --           up others until this one ends.

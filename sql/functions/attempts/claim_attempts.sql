@@ -77,6 +77,7 @@ begin
     end if;
 
     -- Limits are read before any row is locked: whoever changes them keeps readers out and then wants rows.
+    perform counterfoil.hold_limits();
     v_counting := exists (
         select
         from counterfoil.admission_limits as a

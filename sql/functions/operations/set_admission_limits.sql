@@ -3,8 +3,8 @@
 -- Promises: p_scope org (of p_org_id), default or installation (p_org_id null or empty). p_limits is an object with maxQueued,
 --           maxActive, launchesPerMinute, maxPerConcurrencyKey: a whole number sets the limit, null removes it, an absent one stays.
 --           Runs already admitted stay. The change is in the audit trail. Answers the limits that now stand in that row.
--- Locks:    admission_limits in ACCESS EXCLUSIVE mode: it waits for admissions under way and holds up new ones; then what
---           recount_admission locks.
+-- Locks:    admission_limits in ACCESS EXCLUSIVE mode: it waits for admissions under way and holds up new ones; then
+--           limits_version, and what recount_admission locks.
 -- Raises:   RL001 malformed arguments, with DETAIL such as p_limits.maxQueued; RL005 read_committed_needed.
 -- Since:    1
 
@@ -92,6 +92,7 @@ begin
             max_per_concurrency_key = (v_after ->> 'maxPerConcurrencyKey')::bigint,
             changed_at = v_now
         where a.org_id = v_org_id and a.scope = p_scope;
+        update counterfoil.limits_version as v set version = v.version + 1;
         perform counterfoil.recount_admission(v_org_id, p_scope);
         perform counterfoil.record_audit(
             v_org_id, 'set_admission_limits', jsonb_build_object('scope', p_scope), null,

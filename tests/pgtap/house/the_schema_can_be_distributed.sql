@@ -6,7 +6,8 @@ select plan(5);
 -- Tables without org_id are small and belong to the installation as a whole.
 create temporary table reference_tables (name text primary key) on commit drop;
 insert into reference_tables (name)
-values ('settings'), ('schema_migrations'), ('schema_functions'), ('workers'), ('listeners'), ('retention_turns');
+values ('settings'), ('schema_migrations'), ('schema_functions'), ('workers'), ('listeners'), ('retention_turns'),
+    ('limits_version');
 
 select is_empty(
     $$
