@@ -1,8 +1,8 @@
 -- admission_rules: the limits that apply to an org, and the installation's.
 --
 -- Promises: one row. An org's own limit wins over the default, field by field. org_counted and all_counted say
---           whether counters are kept. Who counts calls hold_limits() first, and then reads what holds after its wait: a
---           stable function would read with the snapshot of its caller.
+--           whether counters are kept. Who counts calls hold_limits() before, in a statement of its own, so that what is
+--           read here holds after that wait.
 -- Locks:    nothing.
 -- Raises:   nothing.
 -- Since:    1
@@ -21,8 +21,8 @@ create or replace function counterfoil.admission_rules(
 )
 returns record
 language plpgsql
-volatile
-parallel unsafe
+stable
+parallel safe
 strict
 security invoker
 set search_path = pg_catalog, pg_temp
