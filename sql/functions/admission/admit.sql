@@ -152,10 +152,10 @@ begin
                 if v_full.full_limit is not null then
                     perform counterfoil.raise_capacity(
                         format(
-                            'The installation has no room for %s more launches under %s, which is %s.', cardinality(v_new),
-                            v_full.full_limit,
+                            'The installation has no room for %s more %s under %s, which is %s.', cardinality(v_new),
+                            case cardinality(v_new) when 1 then 'launch' else 'launches' end, v_full.full_limit,
                             case v_full.full_limit
-                                when 'max_queued' then v_rules.all_max_queued else v_rules.all_launches_per_minute
+                                when 'maxQueued' then v_rules.all_max_queued else v_rules.all_launches_per_minute
                             end
                         ),
                         v_full.full_limit, v_full.retry_ms
@@ -178,9 +178,9 @@ begin
                     if v_full.full_limit is not null then
                         perform counterfoil.raise_quota_exceeded(
                             format(
-                                'The org has no room for %s more launches under %s, which is %s.', v_org.launches,
-                                v_full.full_limit,
-                                case v_full.full_limit when 'max_queued' then v_rules.max_queued else v_rules.launches_per_minute end
+                                'The org has no room for %s more %s under %s, which is %s.', v_org.launches,
+                                case v_org.launches when 1 then 'launch' else 'launches' end, v_full.full_limit,
+                                case v_full.full_limit when 'maxQueued' then v_rules.max_queued else v_rules.launches_per_minute end
                             ),
                             v_full.full_limit, v_full.retry_ms
                         );

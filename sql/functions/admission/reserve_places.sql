@@ -1,8 +1,8 @@
 -- reserve_places: counts launches in, unless that would go over a limit.
 --
 -- Promises: full_limit null and p_count more queued runs and launches of this minute; or the name of the limit that has no
---           room, nothing changed, and retry_ms, after which another try has a chance. For launches_per_minute that is the
---           end of the clock minute. For max_queued it is an estimate: as long as it is since a place last came free, for
+--           room, nothing changed, and retry_ms, after which another try has a chance. For launchesPerMinute that is the
+--           end of the clock minute. For maxQueued it is an estimate: as long as it is since a place last came free, for
 --           each place that is missing, which is right on average where places come free at a steady rate; at least a second
 --           and at most a minute. A minute too where p_count alone is over the limit, so that only a higher one or fewer
 --           launches help: callers say the limit. Exact whatever happens at once: each of the
@@ -115,7 +115,7 @@ begin
     -- Others may have been waited for.
     v_now := clock_timestamp();
     if v_queued + p_count > p_max_queued then
-        full_limit := 'max_queued';
+        full_limit := 'maxQueued';
         retry_ms := case
             when p_count > p_max_queued then 60000
             else least(60000, greatest(
@@ -124,7 +124,7 @@ begin
         end;
         return;
     elsif v_launches + p_count > p_launches_per_minute then
-        full_limit := 'launches_per_minute';
+        full_limit := 'launchesPerMinute';
         retry_ms := case
             when p_count > p_launches_per_minute then 60000
             else greatest(1, ceil(1000 * extract(epoch from v_minute + interval '1 minute' - v_now)))::integer

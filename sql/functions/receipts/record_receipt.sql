@@ -52,8 +52,11 @@ begin
         v_most := counterfoil.setting_integer('receipt_output_max_bytes')::integer;
         if counterfoil.json_bytes(v_output) > v_most then
             perform counterfoil.raise_payload_too_large(
-                format('The output has %s bytes.', counterfoil.json_bytes(v_output)), 'p_output',
-                format('A step''s output may have %s bytes (setting receipt_output_max_bytes); return where larger things lie.', v_most)
+                format(
+                    'The output of step ''%s'' has %s bytes; it may have %s.', left(p_key, 200),
+                    counterfoil.json_bytes(v_output), v_most
+                ),
+                'p_output', 'Return where larger things lie, or raise the setting receipt_output_max_bytes.'
             );
         end if;
         v_output := counterfoil.sanitize_payload(

@@ -40,6 +40,7 @@ declare
     v_standings text[];
     v_index bigint;
     v_size integer;
+    v_key text;
     v_now timestamptz;
 begin
     perform counterfoil.check_id(p_org_id, 'p_org_id');
@@ -55,16 +56,17 @@ begin
     v_depth := counterfoil.setting_integer('receipt_json_max_depth')::integer;
     v_most := counterfoil.setting_integer('receipt_output_max_bytes')::integer;
     if p_status <> 'failed' and octet_length(p_receipts::text) > v_most then
-        select i.ordinality - 1, counterfoil.json_bytes(i.item -> 'output')
-        into v_index, v_size
+        select i.ordinality - 1, counterfoil.json_bytes(i.item -> 'output'), i.item ->> 'key'
+        into v_index, v_size, v_key
         from jsonb_array_elements(p_receipts) with ordinality as i (item, ordinality)
         where counterfoil.json_bytes(i.item -> 'output') > v_most
         order by i.ordinality
         limit 1;
         if found then
             perform counterfoil.raise_payload_too_large(
-                format('The output of p_receipts[%s] has %s bytes.', v_index, v_size), format('p_receipts[%s].output', v_index),
-                format('A step''s output may have %s bytes (setting receipt_output_max_bytes); return where larger things lie.', v_most)
+                format('The output of step ''%s'' has %s bytes; it may have %s.', left(v_key, 200), v_size, v_most),
+                format('p_receipts[%s].output', v_index),
+                'Return where larger things lie, or raise the setting receipt_output_max_bytes.'
             );
         end if;
     end if;

@@ -2,7 +2,7 @@
 begin;
 \ir ../setup.psql
 \ir ../attempts/setup.psql
-select plan(57);
+select plan(58);
 
 create function pg_temp.limits(p_org text, p_scope text, p_limits jsonb)
 returns void language sql volatile parallel unsafe as $function$
@@ -32,7 +32,7 @@ returns bigint[] language sql stable parallel unsafe as $function$
   select array[sum(c.queued), sum(c.active)]::bigint[] from counterfoil.admission_counters as c where c.org_id = p_org
 $function$;
 -- One more test: a launch is refused under the limit, with a retry-after in between.
-create function pg_temp.full_up(p_sql text, p_state text, p_from integer, p_to integer, p_name text, p_limit text default 'max_queued')
+create function pg_temp.full_up(p_sql text, p_state text, p_from integer, p_to integer, p_name text, p_limit text default 'maxQueued')
 returns text language sql volatile parallel unsafe as $function$
   select ok(
     (r.state, r.detail::jsonb ->> 'limit') = (p_state, p_limit) and (r.detail::jsonb ->> 'retryAfterMs')::integer between p_from and p_to,
@@ -52,6 +52,9 @@ select is(pg_temp.counted('org'), array[3, 0]::bigint[], 'a new limit counts wha
 select is(pg_temp.bulk('a-', 6), 6::bigint, 'six more fit');
 select is(pg_temp.admit('tenth'), 'admitted', 'so does the tenth');
 select pg_temp.full_up($$ select pg_temp.admit('eleventh') $$, 'RL007', 1000, 60000, 'the eleventh does not');
+select throws_like(
+    $$ select pg_temp.admit('eleventh') $$, '%no room for 1 more launch under maxQueued, which is 10.', 'and is told by the documented name'
+);
 select is(pg_temp.admit('tenth'), 'replayed', 'a replay takes no place');
 select is(pg_temp.admit('elsewhere', '{"orgId": "org-2"}'), 'admitted', 'another org has no part in it');
 select is(cardinality(pg_temp.claim(2)), 2, 'a claim makes room');
@@ -88,14 +91,14 @@ select pg_temp.full_up($$ select pg_temp.admit('h') $$, 'RL007', 1000, 10000, 'a
 
 -- Launches per minute: the next minute is open.
 select pg_temp.limits('rate', 'org', '{"launches_per_minute": 5}');
-select pg_temp.full_up($$ select pg_temp.bulk('m-', 6, 'rate') $$, 'RL007', 60000, 60000, 'six at once never fit', 'launches_per_minute');
+select pg_temp.full_up($$ select pg_temp.bulk('m-', 6, 'rate') $$, 'RL007', 60000, 60000, 'six at once never fit', 'launchesPerMinute');
 select throws_like(
-    $$ select pg_temp.bulk('m-', 6, 'rate') $$, '%no room for 6 more launches under launches_per_minute, which is 5.', 'and the message says why'
+    $$ select pg_temp.bulk('m-', 6, 'rate') $$, '%no room for 6 more launches under launchesPerMinute, which is 5.', 'and the message says why'
 );
 select is(pg_temp.bulk('m-', 5, 'rate'), 5::bigint, 'five launches in this minute');
 -- The end of the minute may fall in between here, so the window is the next one.
 update counterfoil.admission_counters as c set window_start = c.window_start + interval '1 minute' where c.org_id = 'rate';
-select pg_temp.full_up($$ select pg_temp.bulk('m6-', 1, 'rate') $$, 'RL007', 1, 60000, 'the sixth is refused until the minute is over', 'launches_per_minute');
+select pg_temp.full_up($$ select pg_temp.bulk('m6-', 1, 'rate') $$, 'RL007', 1, 60000, 'the sixth is refused until the minute is over', 'launchesPerMinute');
 select ok(
     (60000 + (r.detail::jsonb ->> 'retryAfterMs')::numeric - (60000 - extract(milliseconds from clock_timestamp()))) % 60000 < 1000,
     'to the millisecond, but for the time it takes to look'

@@ -2,7 +2,7 @@
 begin;
 \ir ../setup.psql
 \ir setup.psql
-select plan(33);
+select plan(34);
 
 select pg_temp.held_run('r1');
 select pg_temp.held_run('r2');
@@ -37,6 +37,9 @@ select pg_temp.raises($$ select pg_temp.record('a', '1', '') $$, 'RL001', 'p_lea
 select pg_temp.raises($$ select counterfoil.record_receipt(null, 'r1', 1, 'l', 'a', '1') $$, 'RL001', 'p_org_id', 'no org');
 select pg_temp.raises($$ select counterfoil.record_receipt('acme', '', 1, 'l', 'a', '1') $$, 'RL001', 'p_run_id', 'no run');
 select pg_temp.raises($$ select pg_temp.record('a', to_jsonb(repeat('x', 1048577))) $$, 'RL008', 'p_output', 'too much output');
+select throws_like(
+  $$ select pg_temp.record('a', to_jsonb(repeat('x', 1048577))) $$,
+  'The output of step ''a'' has 1048579 bytes; it may have 1048576.', 'and the step and the limit are named');
 
 -- The lease of the attempt is the proof.
 select pg_temp.raises($$ select pg_temp.record('a', '1', 'other') $$, 'RL004', 'attempt_lease_not_current', 'another lease');

@@ -1,7 +1,7 @@
 begin;
 \ir ../setup.psql
 \ir setup.psql
-select plan(51);
+select plan(52);
 
 select pg_temp.held_run('r1');
 select pg_temp.claim('r1', array['k'], array['a']);
@@ -59,6 +59,9 @@ select pg_temp.raises(
 select counterfoil.set_setting('receipt_output_max_bytes', '1024');
 select pg_temp.raises(
   pg_temp.completing(pg_temp.item('k', 'a', jsonb_build_object('output', repeat('x', 1023)))::text), 'RL008', 'p_receipts[0].output');
+select throws_like(
+  pg_temp.completing(pg_temp.item('k', 'a', jsonb_build_object('output', repeat('x', 1023)))::text),
+  'The output of step ''k'' has 1025 bytes; it may have 1024.', 'the step and the limit are named');
 select lives_ok(
   pg_temp.completing(pg_temp.item('k', 'a', jsonb_build_object('output', repeat('x', 1022)))::text), 'an output may have as many bytes as the setting says');
 

@@ -66,8 +66,8 @@ def admit(connection: psycopg.Connection, number: int) -> str:
 @pytest.mark.parametrize(
     ("scope", "limit", "refusal"),
     [
-        ("org", "maxQueued", "RL007 max_queued"),
-        ("installation", "maxQueued", "RL006 max_queued"),
+        ("org", "maxQueued", "RL007 maxQueued"),
+        ("installation", "maxQueued", "RL006 maxQueued"),
     ],
 )
 def test_a_hundred_clients_for_ten_places(

@@ -54,9 +54,9 @@ def test_a_strangers_exception_is_still_what_it_was(admin_dsn: str) -> None:
 
 @pytest.mark.parametrize("sqlstate", ["RL006", "RL007"])
 def test_capacity_says_which_limit_and_how_long(admin_dsn: str, sqlstate: str) -> None:
-    error = raised(admin_dsn, sqlstate, '{"limit": "max_queued", "retryAfterMs": 2500}')
+    error = raised(admin_dsn, sqlstate, '{"limit": "maxQueued", "retryAfterMs": 2500}')
     assert isinstance(error, errors.CapacityError)
-    assert (error.limit, error.retry_after_ms) == ("max_queued", 2500)
+    assert (error.limit, error.retry_after_ms) == ("maxQueued", 2500)
 
 
 def test_capacity_without_a_number_waits_a_second(admin_dsn: str) -> None:
