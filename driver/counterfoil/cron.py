@@ -19,6 +19,13 @@ _NAMED = {
     "@hourly": "0 * * * *",
 }
 _LAST_OF_MONTH = 9
+_ALLOWED = {
+    "Bad minute": "minutes are 0 to 59",
+    "Bad hour": "hours are 0 to 23",
+    "Bad day-of-month": "days are 1 to 31 and in one of the months, L or LW",
+    "Bad month": "months are 1 to 12 or JAN to DEC",
+    "Bad day-of-week": "weekdays are 0 to 7 or SUN to SAT, 5L or MON#2",
+}
 
 
 class CronError(ValueError):
@@ -33,11 +40,15 @@ def parse_cron(expression: str) -> dict[str, JsonValue]:
     """
     fields = _NAMED.get(expression.strip().lower(), expression).split()
     if len(fields) != 5:
-        raise CronError("a cron expression has five fields: minute hour day month weekday")
+        raise CronError(
+            f"{expression!r}: a cron expression has five fields: minute hour day month weekday"
+        )
     try:
         parsed = CronSim(" ".join(fields), datetime(2000, 1, 1, tzinfo=UTC))
     except CronSimError as error:
-        raise CronError(str(error)) from None
+        bad = str(error)
+        said = ": ".join(filter(None, (bad.lower(), _ALLOWED.get(bad))))
+        raise CronError(f"{expression!r}: {said}") from None
     weekdays = [day for day in parsed.weekdays if isinstance(day, int)]
     nth = [day for day in parsed.weekdays if isinstance(day, tuple)]
     form = {

@@ -76,8 +76,14 @@ def _plain(value: Any, what: str, path: str, depth: int) -> Any:
     raise NotPlainError(
         what,
         path,
-        f"is a {kind.__qualname__}; use None, bool, int, float, str, list or dict with string keys",
+        f"is {_a_kind(kind)}; use None, bool, int, float, str, list or dict with string keys",
     )
+
+
+def _a_kind(kind: type) -> str:
+    """The name of a type with its article: an object, a UUID."""
+    name = kind.__qualname__
+    return f"{'an' if name[0] in 'aeioAEIO' else 'a'} {name}"
 
 
 def _checked_text(value: str, what: str, path: str) -> str:
@@ -147,7 +153,7 @@ def _spell(value: Any, step: str, where: str) -> Any:
         members = {f.name: _spell(getattr(value, f.name), step, where) for f in fields(value)}
         return {"data": [type(value).__qualname__, members]}
     raise TypeError(
-        f"{where} of step {step!r} is a {type(value).__qualname__}, which cannot identify the step "
+        f"{where} of step {step!r} is {_a_kind(type(value))}, which cannot identify the step "
         "in another process: pass plain values, or give the step a key=, or wrap the call in a "
         "function that takes no argument"
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
@@ -227,6 +228,22 @@ def test_firings_by_hand(
     "cron", ["", "* * * *", "60 * * * *", "* * * * * *", "0 0 30 2 *", "@never", "a * * * *"]
 )
 def test_what_is_no_cron_is_refused(cron: str) -> None:
-    """Refused where it is parsed, before the database is asked."""
-    with pytest.raises(CronError):
+    """Refused where it is parsed, before the database is asked; the message quotes it."""
+    with pytest.raises(CronError, match=re.escape(repr(cron))):
         parse_cron(cron)
+
+
+@pytest.mark.parametrize(
+    ("cron", "said"),
+    [
+        ("61 * * * *", "bad minute: minutes are 0 to 59"),
+        ("0 24 * * *", "bad hour: hours are 0 to 23"),
+        ("0 0 30 2 *", "bad day-of-month: days are 1 to 31 and in one of the months, L or LW"),
+        ("0 0 1 13 *", "bad month: months are 1 to 12 or JAN to DEC"),
+        ("0 0 * * 8", "bad day-of-week: weekdays are 0 to 7 or SUN to SAT, 5L or MON#2"),
+    ],
+)
+def test_a_bad_field_is_named_with_what_it_may_be(cron: str, said: str) -> None:
+    with pytest.raises(CronError) as refused:
+        parse_cron(cron)
+    assert str(refused.value) == f"{cron!r}: {said}"

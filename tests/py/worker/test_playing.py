@@ -203,7 +203,7 @@ async def test_what_trying_again_cannot_mend_fails_at_once(bench: Bench, kind: s
     assert len(run["attempts"]) == (2 if kind == "exit" else 1)
     said = {
         "permanent": "never",
-        "result": "the play's result is not a plain value: $ is a object",
+        "result": "the play's result is not a plain value: $ is an object",
         "exit": "3",
         "size": "bytes",
         "mute step": "no message: ZeroDivisionError while it was made",

@@ -42,7 +42,7 @@ def test_plain_values_come_back_as_json_gives_them() -> None:
         ({"when": datetime(2026, 1, 1, tzinfo=UTC)}, "$.when", "is a datetime"),
         ([1, float("nan")], "$[1]", "is nan"),
         ({"a": {1: "x"}}, "$.a", "has the key 1"),
-        ({"a b": object()}, '$["a b"]', "is a object"),
+        ({"a b": object()}, '$["a b"]', "is an object"),
         (["a\x00b"], "$[0]", "U+0000"),
         ({"a": "\ud800"}, "$.a", "surrogate"),
         ({"\x00": 1}, "$ (a key)", "U+0000"),
@@ -96,7 +96,7 @@ def test_different_arguments_have_different_digests() -> None:
 
 
 def test_an_argument_without_identity_is_named() -> None:
-    with pytest.raises(TypeError, match=r"argument 2 of step 'fetch' is a object.*key="):
+    with pytest.raises(TypeError, match=r"argument 2 of step 'fetch' is an object.*key="):
         arguments_digest((1, object()), {}, "fetch")
     with pytest.raises(TypeError, match="argument session= of step"):
         arguments_digest((), {"session": object()}, "fetch")
