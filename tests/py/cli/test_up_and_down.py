@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import stat
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -57,6 +60,21 @@ class Home:
         assert answer.returncode == code, answer.stdout + answer.stderr
         return answer.stdout + answer.stderr
 
+    @contextmanager
+    def working(self, *arguments: str) -> Iterator[None]:
+        """A worker beside the stack, started by hand."""
+        worker = subprocess.Popen(
+            [sys.executable, "-m", "counterfoil", "worker", *arguments],
+            cwd=self.folder,
+            env=self.environment,
+            stderr=subprocess.DEVNULL,
+        )
+        try:
+            yield
+        finally:
+            worker.terminate()
+            assert worker.wait(PATIENCE) == 0
+
     def processes(self) -> list[psutil.Process]:
         """Everything that runs on behalf of this home."""
         found = []
@@ -85,8 +103,13 @@ class Home:
 @pytest.fixture
 def home(tmp_path: Path) -> Iterator[Home]:
     home = Home(tmp_path)
+    # As root the server's data lie outside the home, where its account can reach them.
+    state = Path(tempfile.mkdtemp(prefix="cf-state-", dir="/tmp"))
+    state.chmod(0o711)
+    home.environment["COUNTERFOIL_STATE"] = str(state)
     yield home
     home("down")
+    shutil.rmtree(state)
 
 
 def test_the_stack_is_started_used_stopped_and_started_again(home: Home) -> None:
@@ -119,6 +142,11 @@ def test_the_stack_is_started_used_stopped_and_started_again(home: Home) -> None
     home("up")
     assert (home.home / "secrets.json").read_text() == kept
     assert home.run("b-1")["result"] == 42
+
+    with home.working("plays.py", "--receipts", "gateway"):
+        home("launch", "--play", "double", "--input", "rows.jsonl", "--batch", "g")
+        run = home.run("g-1")
+    assert (run["result"], run["attempt"]) == (42, 1)
 
 
 def test_a_worker_that_cannot_start_is_reported_and_nothing_is_left(home: Home) -> None:
