@@ -19,7 +19,7 @@ from typing import Any, NoReturn
 import psycopg
 
 from counterfoil.database import OnConnection
-from counterfoil.errors import CounterfoilError
+from counterfoil.errors import CapacityError, CounterfoilError, retry_after_seconds
 from counterfoil.functions import Admission, Functions
 from counterfoil.values import NotPlainError, plain
 
@@ -35,7 +35,7 @@ class RowsError(Exception):
         shown = list(faults[:_SHOWN])
         if len(faults) > _SHOWN:
             shown.append(f"… and {len(faults) - _SHOWN} more")
-        super().__init__("\n".join(shown))
+        super().__init__("\n".join([*shown, "nothing was launched"]))
         self.faults = list(faults)
 
 
@@ -111,9 +111,14 @@ def _json_lines(lines: Sequence[str], path: Path, faults: list[str]) -> Iterator
             )
             yield Row(number, plain(value, "the row"))
         except json.JSONDecodeError as error:
-            faults.append(f"{path}:{number}: not JSON: {error.msg} (column {error.colno})")
+            faults.append(f"{path}:{number}: not JSON: {_said(error)}")
         except (ValueError, NotPlainError, RecursionError) as error:
             faults.append(f"{path}:{number}: {error or 'nested too deep'}")
+
+
+def _said(error: json.JSONDecodeError) -> str:
+    # Some of its messages end in "at", for a place that follows.
+    return f"{error.msg.removesuffix(' at')} at column {error.colno}"
 
 
 def _refuse_constant(name: str) -> NoReturn:
@@ -236,7 +241,12 @@ def fault_of(
     error: CounterfoilError, launches: Sequence[Mapping[str, Any]], rows: Sequence[Row], path: Path
 ) -> str:
     """What the database refused, with the line of the row that it is about where it says one."""
-    said = error.message + (f" ({error.hint})" if error.hint else "")
+    hint = error.hint
+    if isinstance(error, CapacityError):
+        hint = (
+            f"Try again in {retry_after_seconds(error.retry_after_ms)} s, or have the limit raised."
+        )
+    said = error.message + (f" ({hint})" if hint else "")
     named = _NAMED_LAUNCH.search(error.reason) or _NAMED_LAUNCH.search(error.message)
     if named is not None:
         notes = getattr(error, "__notes__", ["0"])

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import re
 import sys
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Annotated, Any, ParamSpec, TypeVar
+from typing import Annotated, Any, ParamSpec, TypeVar, get_type_hints
 
 import psycopg
 import typer
 from rich.console import Console
 from rich.measure import Measurement
 from rich.table import Table
+from typer.models import ArgumentInfo, OptionInfo
 
 from counterfoil.database import Database
 from counterfoil.embedded import EmbeddedServer, EmbeddedServerError
@@ -52,6 +54,8 @@ _GRANT = (
     "let the owner grant the login what it is to be: counterfoil_worker, counterfoil_dispatcher, "
     "counterfoil_gateway, counterfoil_operator or counterfoil_reader"
 )
+
+_ARGUMENT = re.compile(r"(?<![\w-])p_([a-z]+(?:_[a-z]+)*)")
 
 out = Console(highlight=False, soft_wrap=True)
 """Standard output: what was asked for."""
@@ -93,10 +97,10 @@ def told(function: Callable[P, R]) -> Callable[P, R]:
         try:
             return function(*args, **kwargs)
         except CounterfoilError as error:
-            err.print(f"[red]error:[/] {_plain(error.message)}", markup=True)
+            err.print(f"[red]error:[/] {_plain(_as_typed(error.message, function))}", markup=True)
             for label, text in (("detail", error.reason), ("what to do", error.hint)):
                 if text:
-                    err.print(f"  {label}: {_plain(text)}", markup=True)
+                    err.print(f"  {label}: {_plain(_as_typed(text, function))}", markup=True)
         except psycopg.Error as error:
             err.print(f"[red]error:[/] {_plain(_said(error))}", markup=True)
             if _said(error).startswith("permission denied for"):
@@ -117,6 +121,25 @@ def print_whole(table: Table) -> None:
     """Print a table as wide as it is: an id that was cut could not be copied."""
     needed = Measurement.get(out, out.options.update(max_width=10_000), table).maximum
     Console(highlight=False, width=needed).print(table)
+
+
+def _as_typed(text: str, command: Callable[..., Any]) -> str:
+    """``text`` with each argument of a function as the command line has it."""
+    names: dict[str, str] = {}
+    for name, hint in get_type_hints(command, include_extras=True).items():
+        for said in getattr(hint, "__metadata__", ()):
+            if isinstance(said, ArgumentInfo):
+                names[name] = name.upper()
+            elif isinstance(said, OptionInfo):
+                declared = (said.default, *(said.param_decls or ()))
+                flags = [flag for flag in declared if isinstance(flag, str) and flag[:2] == "--"]
+                names[name] = flags[0] if flags else f"--{name.replace('_', '-')}"
+
+    def typed(argument: re.Match[str]) -> str:
+        name = argument[1]
+        return names.get(name) or names.get(name.removesuffix("_id")) or name.replace("_", " ")
+
+    return _ARGUMENT.sub(typed, text.replace("list_schedules()", "counterfoil schedule list"))
 
 
 def _plain(text: str) -> str:

@@ -244,7 +244,10 @@ def retention(
     schema: Schema = None,
     config: Config = None,
 ) -> None:
-    """Show, or set, how long an org keeps things where that differs from the settings."""
+    """Show, or set, how long an org keeps things where that differs from the settings.
+
+    Where it has nothing of its own to show, the settings are shown, which hold for it.
+    """
     if seconds not in (None, "default") and not str(seconds).isdecimal():
         raise typer.BadParameter("a number of seconds, or default")
 
@@ -254,9 +257,16 @@ def retention(
                 await functions.set_org_retention(
                     org, name, None if seconds == "default" else int(seconds)
                 )
-            for own in await functions.list_org_retention(org):
-                if name in (None, own.name):
-                    typer.echo(f"{own.name} {own.seconds}")
+            owned = await functions.list_org_retention(org)
+            shown = [f"{own.name} {own.seconds}" for own in owned if name in (None, own.name)]
+            if not shown:
+                shown = [
+                    f"{setting.name} {setting.value} (the setting)"
+                    for setting in await functions.settings_list()
+                    if setting.name.endswith("_retention") and name in (None, setting.name)
+                ]
+            for line in shown:
+                typer.echo(line)
 
     run_async(work())
 

@@ -25,7 +25,7 @@ from counterfoil.commands.common import (
     settings_of,
     told,
 )
-from counterfoil.errors import CounterfoilError
+from counterfoil.errors import CounterfoilError, IdentityConflictError
 from counterfoil.launching import (
     LaunchPlan,
     RowsError,
@@ -95,11 +95,12 @@ def launch(
     try:
         admitted = run_async(admit_all(dsn_of(settings), settings.schema, launches))
     except CounterfoilError as error:
-        if error.retryable:
-            raise
-        raise RowsError(
-            [fault_of(error, launches, rows, input_file), "nothing was launched"]
-        ) from None
+        faults = [fault_of(error, launches, rows, input_file)]
+        if isinstance(error, IdentityConflictError) and run_id_field is None:
+            faults.append(
+                f"batch {plan.batch} was launched with other contents: give another --batch"
+            )
+        raise RowsError(faults) from None
     new = sum(1 for answer in admitted if answer.outcome == "admitted")
     known = len(admitted) - new
     out.print(f"{new} launched" + (f", {known} known already" if known else ""))

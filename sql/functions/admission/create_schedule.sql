@@ -98,7 +98,7 @@ begin
     if v_differs is not null and not coalesce(p_replace, false) then
         perform counterfoil.raise_identity_conflict(
             format('Schedule %s exists with other contents; these differ: %s.', p_name, v_differs), v_differs,
-            'Repeat the first call unchanged, replace the schedule, or choose another name.'
+            'Give p_replace to replace it, repeat the first call unchanged, or choose another name.'
         );
     elsif v_differs is not null then
         v_next := case

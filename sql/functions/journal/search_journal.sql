@@ -77,7 +77,7 @@ begin
     end if;
     if p_channel is not null and p_channel not in ('log', 'progress', 'receipt') then
         perform counterfoil.raise_invalid_argument(
-            'p_channel is unknown.', 'p_channel', 'Give log, progress or receipt; null means any.'
+            'p_channel is unknown.', 'p_channel', 'Give log, progress or receipt; leave p_channel out for any.'
         );
     end if;
     if p_before is not null then

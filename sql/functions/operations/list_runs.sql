@@ -31,7 +31,7 @@ begin
         if p_status not in ('queued', 'running', 'waiting', 'completed', 'failed', 'cancelled') then
             perform counterfoil.raise_invalid_argument(
                 'p_status is no status.', 'p_status',
-                'A run is queued, running, waiting, completed, failed or cancelled; null means any.'
+                'A run is queued, running, waiting, completed, failed or cancelled; leave p_status out for any.'
             );
         end if;
         -- The index of recent runs is partial by -infinity, see its definition.

@@ -48,7 +48,7 @@ begin
     if p_status is not null and p_status not in ('queued', 'running', 'waiting', 'completed', 'failed', 'cancelled') then
         perform counterfoil.raise_invalid_argument(
             'p_status is no status.', 'p_status',
-            'A run is queued, running, waiting, completed, failed or cancelled; null means any.'
+            'A run is queued, running, waiting, completed, failed or cancelled; leave p_status out for any.'
         );
     end if;
     if p_before is not null then

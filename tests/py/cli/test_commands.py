@@ -90,7 +90,8 @@ def test_errors_are_told_in_a_sentence(cli: Cli, database: str, tmp_path: Path) 
     assert "unknown setting" in cli("runs", "--config", cli.write("c.toml", "x = 1"), code=1)
     assert "no such file" in cli("worker", "none.py", code=1)
     assert "run_not_found" in cli("run", "none", code=1)
-    assert "run_not_found" in cli("cancel", "none", code=1)
+    assert "what to do: Check --org and RUN_ID." in cli("cancel", "none", code=1)
+    assert "error: --status is no status." in cli("runs", "--status", "x", code=1)
     assert "not JSON" in cli("resume", "none", "go", "--payload", "{", code=1)
     assert "lease_seconds is 5 to 300" in cli(
         "worker", "counterfoil.demonstration.play", "--lease-seconds", "1", code=1
@@ -147,6 +148,7 @@ def test_a_bad_row_is_named_and_nothing_is_launched(cli: Cli) -> None:
     rows = cli.write("rows.jsonl", '{"a": 1}\n{"a": \n"fine"\n')
     said = cli("launch", "--play", "quote", "--input", rows, code=1)
     assert "rows.jsonl:2: not JSON" in said
+    assert "nothing was launched" in said
     ids = cli.write("ids.jsonl", '{"id": "one"}\n{"id": "t\\u0001wo"}\n')
     said = cli(
         "launch", "--play", "quote", "--input", ids, "--run-id-field", "id", "--org", "o", code=1
@@ -163,7 +165,20 @@ def test_another_launch_under_the_same_ids_is_refused(cli: Cli) -> None:
     cli.write("rows.jsonl", '"one"\n"three"\n"four"\n')
     said = cli("launch", "--play", "quote", "--input", rows, "--batch", "b", code=1)
     assert "rows.jsonl:2:" in said
+    assert "batch b was launched with other contents: give another --batch" in said
     assert len(cli("runs", "--json").splitlines()) == 2
+
+
+def test_a_launch_over_a_limit_says_when_and_that_nothing_was_launched(cli: Cli) -> None:
+    with psycopg.connect(cli.environment["COUNTERFOIL_DSN"], autocommit=True) as connection:
+        connection.execute(
+            "select counterfoil.set_admission_limits('default', 'org', '{\"maxQueued\": 1}')"
+        )
+    rows = cli.write("rows.jsonl", "1\n2\n")
+    said = cli("launch", "--play", "quote", "--input", rows, code=1)
+    assert "no room for 2 more launches under maxQueued, which is 1." in said
+    assert "(Try again in 60 s, or have the limit raised.)\nnothing was launched\n" in said
+    assert cli("runs") == "no runs in org default\n"
 
 
 def test_pgtap_files_are_run_or_what_is_missing_is_said(cli: Cli) -> None:

@@ -58,12 +58,20 @@ def test_every_bad_json_line_is_named(tmp_path: Path) -> None:
         '{"a": 1}\n{"a": }\n{"a": NaN}\n{"a": 1, "a": 2}\n{"a": "\\u0000"}\n{"a": "\\ud800"}\n',
     )
     assert faults(path) == [
-        ":2: not JSON: Expecting value (column 7)",
+        ":2: not JSON: Expecting value at column 7",
         ":3: NaN is no JSON number",
         ":4: the key 'a' stands twice in one object",
         ":5: the row is not a plain value: $.a holds the character U+0000, which PostgreSQL cannot "
         "store",
         ":6: the row is not a plain value: $.a holds a lone surrogate, which is no text",
+    ]
+
+
+def test_a_fault_in_a_text_reads_well(tmp_path: Path) -> None:
+    path = write(tmp_path, "rows.jsonl", '"one\ttab"\n"open\n')
+    assert faults(path) == [
+        ":1: not JSON: Invalid control character at column 5",
+        ":2: not JSON: Invalid control character at column 6",
     ]
 
 

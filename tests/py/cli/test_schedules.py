@@ -39,9 +39,13 @@ def test_a_schedule_is_made_shown_paused_and_deleted(cli: Cli) -> None:
     assert cli(*create, "--time-zone", "Europe/Berlin", "--input", '{"depth": 2}').startswith(
         "replayed"
     )
-    assert "p_time_zone" in cli(*create, "--time-zone", "UTC", "--input", '{"depth": 2}', code=1)
+    said = cli(*create, "--time-zone", "UTC", "--input", '{"depth": 2}', code=1)
+    assert "these differ: --time-zone." in said
+    assert "what to do: Give --replace to replace it" in said
     assert cli(*create, "--replace").startswith("replaced, fires next at ")
-    cli(*create, "--cron", "99 * * * *", code=1)
+    said = cli(*create, "--cron", "99 * * * *", code=1)
+    assert "--cron: '99 * * * *': bad minute: minutes are 0 to 59" in said
+    assert "Look at counterfoil schedule list." in cli("next", "none", code=1)
     assert "30 2 * * *" in cli("list")
     assert len(cli("next", "nightly", "--count", "3").splitlines()) == 3
     assert cli("pause", "nightly").strip() == "paused"

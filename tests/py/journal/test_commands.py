@@ -69,13 +69,17 @@ def test_maintain_says_what_it_did(run: str) -> None:
 
 
 def test_an_org_keeps_things_for_a_time_of_its_own(run: str) -> None:
-    assert invoke("retention", "default", "--dsn", run) == []
+    settings = invoke("retention", "default", "--dsn", run)
+    assert len(settings) == 5
+    assert "log_retention 604800 (the setting)" in settings
     assert invoke("retention", "default", "log_retention", "7200", "--dsn", run) == [
         "log_retention 7200"
     ]
     invoke("retention", "default", "journal_retention", "86400", "--dsn", run)
     assert len(invoke("retention", "default", "--dsn", run)) == 2
-    assert invoke("retention", "default", "log_retention", "default", "--dsn", run) == []
+    assert invoke("retention", "default", "log_retention", "default", "--dsn", run) == [
+        "log_retention 604800 (the setting)"
+    ]
     assert invoke("retention", "default", "--dsn", run) == ["journal_retention 86400"]
     result = CliRunner().invoke(app, ["retention", "default", "log_retention", "x", "--dsn", run])
     assert result.exit_code == 2
