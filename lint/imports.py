@@ -28,6 +28,7 @@ LAYERS: Layers = (
     {"functions": ("functions", "calls")},
     {
         "wakeups": ("wakeups",),
+        "secrets": ("kept_secrets",),
         "launching": ("launching",),
         "cron": ("cron",),
         "receiver": ("addresses", "append", "authority", "tokens", "upstream"),

@@ -33,9 +33,10 @@ from counterfoil.demonstration.play import PLAY, distributions
 from counterfoil.demonstration.report import Account, read_account
 from counterfoil.demonstration.view import Progress, show_account, show_progress
 from counterfoil.embedded import EmbeddedServer
+from counterfoil.kept_secrets import local_secrets
 from counterfoil.launching import admit_all
 from counterfoil.settings import Settings
-from counterfoil.stack import Stack, StackError, free_port, local_secrets
+from counterfoil.stack import Stack, StackError, free_port
 
 ORG = "demo"
 SCHEMA = "counterfoil"

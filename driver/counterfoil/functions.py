@@ -27,6 +27,7 @@ from counterfoil.calls.receipts import Receipt, ReceiptFunctions
 from counterfoil.calls.runs import (
     Admission,
     AttemptEnd,
+    CancelledRun,
     ClaimedAttempt,
     Heartbeat,
     RecoveredAttempt,
@@ -50,6 +51,7 @@ __all__ = [
     "Admission",
     "AttemptEnd",
     "BlockedFact",
+    "CancelledRun",
     "ClaimedAttempt",
     "ClaimedFact",
     "DeliveryDue",

@@ -10,7 +10,6 @@ import contextlib
 import ctypes
 import json
 import os
-import secrets
 import signal
 import socket
 import subprocess
@@ -194,14 +193,6 @@ def stop_detached(folder: Path) -> Sequence[str]:
             process.kill()
     (folder / _STATE).unlink(missing_ok=True)
     return list(found)
-
-
-def local_secrets() -> dict[str, str]:
-    """Fresh secrets for a stack of one machine, as environment variables."""
-    return {
-        "COUNTERFOIL_SIGNING_KEYS": f"local:{secrets.token_urlsafe(32)}",
-        "COUNTERFOIL_INTERNAL_TOKEN": secrets.token_urlsafe(32),
-    }
 
 
 def free_port() -> int:

@@ -55,7 +55,10 @@ class TokenSigner:
         clock: Callable[[], float] = time.time,
     ) -> None:
         if not keys:
-            raise SettingsError("signing_keys is empty: give `id:secret` to sign and check tokens")
+            raise SettingsError(
+                "signing_keys is empty: set COUNTERFOIL_SIGNING_KEYS=id:secret, or signing_keys in "
+                "the settings file, to what the installation signs its tokens with"
+            )
         self._keys: Mapping[str, Secret] = dict(keys)
         self._signing_id = keys[0][0]
         self._schema = schema

@@ -88,6 +88,15 @@ class RunOutcome:
 
 
 @dataclass(frozen=True, slots=True)
+class CancelledRun:
+    """``outcome``: cancelled (ended now), requested (its holder is told) or already_ended."""
+
+    run_id: str
+    outcome: str
+    status: str
+
+
+@dataclass(frozen=True, slots=True)
 class RecoveredAttempt:
     """``outcome``: requeued, failed, cancelled, timed_out or deadline_exceeded."""
 
@@ -286,15 +295,25 @@ class RunFunctions:
         )
         return found[0]
 
-    async def cancel_run(self, org_id: str, run_id: str, reason: str | None) -> RunOutcome:
-        """Ask for a run's end; ``outcome`` is cancelled, requested or already_ended."""
-        found = await self._executor.rows(
-            RunOutcome,
-            "select c.outcome, c.status from {schema}.cancel_run(p_org_id => %(p_org_id)s::text,"
-            " p_run_id => %(p_run_id)s::text, p_reason => %(p_reason)s::text) as c",
-            {"p_org_id": org_id, "p_run_id": run_id, "p_reason": reason},
+    async def cancel_run(
+        self, org_id: str, run_id: str, reason: str | None, descendants: bool = False
+    ) -> list[CancelledRun]:
+        """Ask for a run's end, with ``descendants`` also for that of all runs below it.
+
+        One row a run, the run itself first.
+        """
+        return await self._executor.rows(
+            CancelledRun,
+            "select c.run_id, c.outcome, c.status from {schema}.cancel_run("
+            "p_org_id => %(p_org_id)s::text, p_run_id => %(p_run_id)s::text,"
+            " p_reason => %(p_reason)s::text, p_descendants => %(p_descendants)s::boolean) as c",
+            {
+                "p_org_id": org_id,
+                "p_run_id": run_id,
+                "p_reason": reason,
+                "p_descendants": descendants,
+            },
         )
-        return found[0]
 
     async def recover_attempts(self, limit: int, release_lane: str) -> list[RecoveredAttempt]:
         """Take expired attempts back and enforce deadlines, for one release lane."""

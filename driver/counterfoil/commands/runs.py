@@ -26,6 +26,8 @@ from counterfoil.commands.common import (
     told,
 )
 from counterfoil.errors import CounterfoilError, IdentityConflictError
+from counterfoil.functions import CancelledRun
+from counterfoil.kept_secrets import signing_keys
 from counterfoil.launching import (
     LaunchPlan,
     RowsError,
@@ -107,13 +109,14 @@ def launch(
 
 
 def executor_token(settings: Settings, org: str, play: str, run_id: str) -> str:
-    """The token a run's own runner would call the gateway with.
+    """The token that the run's runner calls the gateway with, if it cannot sign its own.
 
-    A worker of this package calls no gateway; where this process cannot sign, it has none.
+    That is "none" where this process has no key to sign it with.
     """
-    if not settings.signing_keys:
+    keys = signing_keys(settings)
+    if not keys:
         return "none"
-    signer = TokenSigner(settings.signing_keys, settings.schema)
+    signer = TokenSigner(keys, settings.schema)
     token = signer.mint(
         org_id=org, play_name=play, run_id=run_id, lifetime_seconds=EXECUTOR_TOKEN_SECONDS
     )
@@ -207,18 +210,22 @@ def cancel(
     run_id: Annotated[str, typer.Argument(help="The run.")],
     org: Org = "default",
     reason: Annotated[str | None, typer.Option(help="Why; kept with the run.")] = None,
+    descendants: Annotated[
+        bool, typer.Option("--descendants", help="Also all runs below it; says how each fared.")
+    ] = False,
     dsn: Dsn = None,
     schema: Schema = None,
     config: Config = None,
 ) -> None:
     """Cancel a run: at once when it is queued, else as soon as its worker notices."""
 
-    async def ask() -> str:
+    async def ask() -> list[CancelledRun]:
         async with functions_of(settings_of(dsn, schema, config)) as functions:
-            answer = await functions.cancel_run(org, run_id, reason)
-            return f"{answer.outcome}, run is {answer.status}"
+            return await functions.cancel_run(org, run_id, reason, descendants)
 
-    out.print(run_async(ask()))
+    for answer in run_async(ask()):
+        name = f"{answer.run_id}: " if descendants else ""
+        out.print(f"{name}{answer.outcome}, run is {answer.status}", markup=False)
 
 
 @app.command()

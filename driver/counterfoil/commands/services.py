@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import os
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
@@ -25,15 +23,14 @@ from counterfoil.commands.common import (
     told,
 )
 from counterfoil.embedded import EmbeddedServer
+from counterfoil.kept_secrets import keep_secrets, signing_keys
 from counterfoil.playing.loading import LoadError, load_worker
 from counterfoil.services import run_dispatcher, run_gateway
-from counterfoil.settings import Secret, Settings
-from counterfoil.stack import Stack, StackError, detached, local_secrets, stop_detached
+from counterfoil.settings import Settings
+from counterfoil.stack import Stack, StackError, detached, stop_detached
 from counterfoil.tokens import TokenSigner
 
 app = typer.Typer()
-
-_SECRETS = "secrets.json"
 
 
 @app.command()
@@ -66,8 +63,7 @@ def token(
     if bool(run_id) != bool(play):
         raise CliError("--run and --play come together: a run's token names both")
     settings = settings_of(None, schema, config)
-    keys = settings.signing_keys or _kept_keys()
-    minted = TokenSigner(keys, settings.schema).mint(
+    minted = TokenSigner(signing_keys(settings), settings.schema).mint(
         org_id=org,
         run_id=run_id,
         play_name=play,
@@ -166,7 +162,7 @@ def up(
     environment = {
         "COUNTERFOIL_DSN": server,
         "COUNTERFOIL_SCHEMA": settings.schema,
-        **({} if settings.signing_keys else _kept_secrets(folder)),
+        **({} if settings.signing_keys else keep_secrets(folder)),
     }
     if config is not None:
         environment["COUNTERFOIL_CONFIG"] = str(config.resolve())
@@ -195,32 +191,6 @@ def _start_all(stack: Stack, settings: Settings, programs: list[str]) -> None:
 
 def _folder() -> Path:
     return EmbeddedServer.default().home
-
-
-def _kept_secrets(folder: Path) -> dict[str, str]:
-    """Secrets of this machine's stack, made once: tokens outlive a restart of the stack."""
-    path = folder / _SECRETS
-    known = _known_secrets(folder)
-    if not known:
-        known = local_secrets()
-        folder.mkdir(parents=True, exist_ok=True)
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(descriptor, "w") as file:
-            json.dump(known, file)
-    return known
-
-
-def _known_secrets(folder: Path) -> dict[str, str]:
-    try:
-        known: dict[str, str] = json.loads((folder / _SECRETS).read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        return {}
-    return known
-
-
-def _kept_keys() -> tuple[tuple[str, Secret], ...]:
-    """The signing keys of this machine's stack, none where `up` never made any."""
-    return Settings.load(environment=_known_secrets(_folder())).signing_keys
 
 
 @app.command()

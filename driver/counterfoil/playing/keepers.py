@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 
 from counterfoil.blocking import BlockingConnections
 from counterfoil.functions import Functions
+from counterfoil.kept_secrets import signing_keys
 from counterfoil.playing.gateway_receipts import GatewayReceipts, RunToken
 from counterfoil.playing.receipts import DatabaseReceipts
 from counterfoil.playing.session import Session
@@ -25,11 +26,14 @@ def connections_for_steps(settings: Settings) -> int:
 async def keeper(
     settings: Settings, dsn: str, application_name: str
 ) -> AsyncIterator[Callable[[Session], Steps]]:
-    """What makes the steps of an attempt, while the block lasts."""
+    """What makes the steps of an attempt, while the block lasts.
+
+    Raises SettingsError where the gateway keeps them and there is nothing to sign tokens with.
+    """
     if settings.receipts == "gateway":
-        signer = (
-            TokenSigner(settings.signing_keys, settings.schema) if settings.signing_keys else None
-        )
+        # Who has tokens from elsewhere and no key of its own takes those of the launches.
+        signs = settings.token_authority == "local_mint" or bool(settings.signing_keys)  # noqa: S105
+        signer = TokenSigner(signing_keys(settings), settings.schema) if signs else None
         async with Upstream(trusted_urls=(settings.base_url,)) as upstream:
 
             def through_the_gateway(session: Session) -> Steps:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import secrets
@@ -13,6 +14,7 @@ from typing import Any
 import psycopg
 import pytest
 
+from counterfoil.launching import admit_all
 from tests.servers.databases import create_database, drop_database
 
 
@@ -96,6 +98,10 @@ def test_errors_are_told_in_a_sentence(cli: Cli, database: str, tmp_path: Path) 
     assert "lease_seconds is 5 to 300" in cli(
         "worker", "counterfoil.demonstration.play", "--lease-seconds", "1", code=1
     )
+    through_the_gateway = ("worker", "counterfoil.demonstration.play", "--receipts", "gateway")
+    for command in (through_the_gateway, ("gateway",), ("dispatch",)):
+        said = cli(*command, code=1)
+        assert "signing_keys is empty: set COUNTERFOIL_SIGNING_KEYS" in said
     assert "'loud' is none of debug" in cli("dispatch", "--log-level", "loud", code=1)
     cli("nonsense", code=2)
 
@@ -142,6 +148,27 @@ def test_rows_are_launched_once_listed_and_cancelled(cli: Cli) -> None:
     assert (run["status"], run["cancelReason"]) == ("cancelled", "typo")
     assert cli("cancel", "b-2") == "already_ended, run is cancelled\n"
     assert cli("resume", "b-3", "go", "--payload", '{"a": 1}').startswith("stored")
+
+
+def test_a_run_is_cancelled_with_all_runs_below_it(cli: Cli) -> None:
+    place = {"orgId": "default", "playId": "p", "playName": "p", "executorToken": "none"}
+    place["baseUrl"] = "https://runtime.example"
+    launches: list[dict[str, Any]] = [
+        place | {"runId": "[red]"},
+        place | {"runId": "b", "parentRunId": "[red]"},
+        place | {"runId": "c", "parentRunId": "b"},
+        place | {"runId": "other"},
+    ]
+    asyncio.run(admit_all(cli.environment["COUNTERFOIL_DSN"], "counterfoil", launches))
+    assert cli("cancel", "[red]") == "cancelled, run is cancelled\n"
+    assert cli.document("b")["status"] == "queued"
+    assert cli("cancel", "[red]", "--descendants", "--reason", "all of it") == (
+        "[red]: already_ended, run is cancelled\n"
+        "b: cancelled, run is cancelled\n"
+        "c: cancelled, run is cancelled\n"
+    )
+    assert cli.document("c")["cancelReason"] == "all of it"
+    assert cli.document("other")["status"] == "queued"
 
 
 def test_a_bad_row_is_named_and_nothing_is_launched(cli: Cli) -> None:

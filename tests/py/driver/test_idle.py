@@ -13,8 +13,9 @@ from psycopg.types.json import Jsonb
 from counterfoil import Database, Settings, Worker
 from counterfoil.dispatcher import Dispatcher
 from counterfoil.gateway import create_app
+from counterfoil.kept_secrets import local_secrets
 from counterfoil.services import make_server
-from counterfoil.stack import free_port, local_secrets
+from counterfoil.stack import free_port
 from tests.servers.databases import create_database, database_name, drop_database
 
 POLL = 0.05

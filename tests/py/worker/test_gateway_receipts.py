@@ -122,7 +122,7 @@ def test_a_token_is_signed_anew_before_it_expires(monkeypatch: pytest.MonkeyPatc
 async def test_without_a_key_the_launch_brings_the_token(bench: Bench) -> None:
     token = TokenSigner((KEY,), "counterfoil").mint(org_id=ORG, play_name="play", run_id="run")
     async with through_a_gateway(bench) as between:
-        bench.settings["signing_keys"] = ()
+        bench.settings |= {"signing_keys": (), "token_authority": "gateway"}
         worker = bench.worker()
         counting(worker)
         run = await result(bench, worker, executorToken=token.reveal())

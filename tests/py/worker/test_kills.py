@@ -12,7 +12,8 @@ from typing import Any
 import psycopg
 
 from counterfoil.demonstration.report import read_account
-from counterfoil.stack import Stack, free_port, local_secrets
+from counterfoil.kept_secrets import local_secrets
+from counterfoil.stack import Stack, free_port
 from tests.py.worker.bench import ORG, Bench
 
 KILLS = 20
