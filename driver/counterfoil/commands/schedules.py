@@ -77,7 +77,7 @@ def create(
     launch = {
         "playId": play,
         "playName": play,
-        # A token would outlive no schedule: a worker signs one of its own for each run that it takes.
+        # A token would outlive no schedule: workers sign one of their own for each run.
         "executorToken": "none",
         "baseUrl": settings.base_url,
         "input": value,
