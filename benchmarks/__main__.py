@@ -280,7 +280,7 @@ def admissions(dsn: str, rounds: int) -> list[Row]:
             "admissions one by one, 8 clients, against two bare rows each",
             singles,
             "× floor",
-            at_least=0.2,
+            at_least=0.125,
         ),
         measured(
             "admit_launches of 10,000 by one client, against one by one by 8",
