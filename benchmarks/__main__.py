@@ -280,7 +280,7 @@ def admissions(dsn: str, rounds: int) -> list[Row]:
             "admissions one by one, 8 clients, against two bare rows each",
             singles,
             "× floor",
-            at_least=0.125,
+            at_least=0.2,
         ),
         measured(
             "admit_launches of 10,000 by one client, against one by one by 8",
@@ -385,7 +385,7 @@ def gateway_load(dsn: str, rounds: int) -> list[Row]:
     busy, hostile = gateway.busy(dsn), gateway.hostile(dsn)
     for name, load, failures, growth in (
         ("gateway, 64 clients, claims and completions", busy, busy.errors, 32),
-        ("gateway, 10,000 hostile requests", hostile, hostile.failures, 256),
+        ("gateway, 10,000 hostile requests", hostile, hostile.failures, 128),
     ):
         before, most = load.memory_mb
         answers = ", ".join(
