@@ -188,6 +188,9 @@ class Upstream:
                 allow_redirects=False,
                 skip_auto_headers=("user-agent", "accept", "accept-encoding", "content-type"),
             ) as response:
+                log.debug(
+                    "answered", extra={"status": response.status, "bypass_source": bypass.source}
+                )
                 yield response
         except AddressRefusedError as error:
             raise error.as_receiver_error() from None
@@ -218,7 +221,6 @@ class Upstream:
         async with self.request("POST", url, body.encode(), sent, bypass) as response:
             text = (await read_bounded(response, ANSWER_MAX_BYTES)).decode("utf-8", "replace")
             status, location = response.status, "location" in response.headers
-        log.debug("posted", extra={"status": status, "bypass_source": bypass.source})
         return _judge(status, text, location, (bearer, bypass.token))
 
     def _refuse_private_literal(self, url: str) -> None:

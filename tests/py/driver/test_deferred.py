@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 
+from counterfoil.authority import LocalMint
+from counterfoil.calls.delivery import DeliveryFunctions, LaneDue
+from counterfoil.delivering.credentials import Credentials
+from counterfoil.delivering.deliveries import DeliveryOptions, HeldRun
+from counterfoil.delivering.delivery import Deliverer
 from counterfoil.delivering.search_lane import SearchLane
 from counterfoil.errors import PoolExhaustedError
+from counterfoil.upstream import Upstream
 from tests.py.driver.scene import ORG, Scene
 
 LOGS = {
@@ -28,6 +36,43 @@ async def test_a_plain_dispatcher_hands_off_without_charge(scene: Scene) -> None
     assert len(scene.between.requests) == before
     [lane] = await scene.lanes()
     assert (lane["lease_owner"], lane["failures"]) == (None, 0)
+
+
+async def test_a_hand_off_wakes_the_projector(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[tuple[str | None, ...]] = []
+    look = DeliveryFunctions.look_for_deliveries
+
+    async def looked(
+        self: DeliveryFunctions, lanes: Sequence[str], listeners: Sequence[str | None]
+    ) -> list[LaneDue]:
+        answer = await look(self, lanes, listeners)
+        asked.append(tuple(listeners))
+        return answer
+
+    async def asleep() -> bool:
+        return any(len(listeners) == 2 and None not in listeners for listeners in asked)
+
+    monkeypatch.setattr(DeliveryFunctions, "look_for_deliveries", looked)
+    await scene.start()
+    async with scene.dispatching():
+        await scene.all_delivered()
+    await scene.append("d1", "run.progress", {"deferredProjection": True, "done": 1})
+    facts = await scene.functions.claim_deliveries("plain", 300, 64, 1)
+    plain = Deliverer(
+        scene.functions,
+        Upstream(),
+        Credentials(scene.functions, LocalMint(scene.signer)),
+        DeliveryOptions(projector=False),
+    )
+    asked.clear()
+    async with scene.dispatching(poll_seconds=3600.0):
+        # It has been told that the lease is good for minutes, and nothing else would wake it.
+        await scene.eventually(asleep, bool)
+        report = await plain.deliver(HeldRun(ORG, "run", "plain", facts))
+        assert report.outcome == "handed_off"
+        await scene.all_delivered()
 
 
 async def test_the_projector_materialises_before_it_delivers(scene: Scene) -> None:

@@ -16,6 +16,7 @@ from counterfoil.delivering import delivery
 from counterfoil.delivering.deliveries import DeliveryReport
 from counterfoil.delivering.turns import Turns
 from counterfoil.json_text import JsonText
+from counterfoil.settings import Secret
 from tests.py.driver.scene import ORG, PATIENCE, Scene, open_scene
 from tests.servers.databases import Connect
 from tests.servers.pooler import transaction_pooler
@@ -41,6 +42,34 @@ async def test_a_run_arrives_whole_and_in_order(scene: Scene) -> None:
     ]
     snapshot = json.loads(await scene.functions.run_snapshot(ORG, "run") or "")
     assert snapshot["status"] == "completed"
+
+
+@pytest.mark.parametrize(
+    ("launch", "environment", "source"),
+    [
+        ({"vercelProtectionBypassToken": "launch-token"}, "env-token", "launch"),
+        ({}, "env-token", "env"),
+        ({}, "", "none"),
+    ],
+)
+async def test_a_delivery_logs_where_its_bypass_came_from_and_never_the_token(
+    scene: Scene,
+    caplog: pytest.LogCaptureFixture,
+    launch: dict[str, str],
+    environment: str,
+    source: str,
+) -> None:
+    caplog.set_level("DEBUG", "counterfoil")
+    await scene.launch(**launch)
+    async with scene.dispatching(protection_bypass=Secret(environment)):
+        await scene.all_delivered()
+    [request] = scene.between.requests
+    sent = request.headers.get("x-vercel-protection-bypass", "none-token")
+    assert sent == f"{source}-token"
+    told = {r.message: r.__dict__["bypass_source"] for r in caplog.records if r.msg == "delivery"}
+    assert told == {"delivery": source}
+    said = [f"{record.getMessage()} {record.__dict__}" for record in caplog.records]
+    assert not [line for line in said if "-token" in line]
 
 
 async def test_numbers_arrive_as_they_were_written(scene: Scene) -> None:

@@ -94,6 +94,20 @@ async def test_without_a_bypass_there_is_no_header(receiver: Receiver) -> None:
     assert "x-vercel-protection-bypass" not in receiver.requests[0].headers
 
 
+@pytest.mark.parametrize(
+    "bypass", [Bypass(Secret("a-token"), "launch"), Bypass(Secret("a-token"), "env"), NONE]
+)
+async def test_each_request_says_where_its_bypass_came_from_and_never_the_token(
+    receiver: Receiver, caplog: pytest.LogCaptureFixture, bypass: Bypass
+) -> None:
+    caplog.set_level("DEBUG", "counterfoil")
+    await receiver.post(bypass)
+    [told] = [r.__dict__ for r in caplog.records if "bypass_source" in r.__dict__]
+    assert (told["bypass_source"], told["status"]) == (bypass.source, 200)
+    said = [f"{record.getMessage()} {record.__dict__}" for record in caplog.records]
+    assert not [line for line in said if "a-token" in line or BEARER.reveal() in line]
+
+
 async def test_cookies_are_not_kept(receiver: Receiver) -> None:
     receiver.answer.set_cookie("session", "1")
     async with Upstream(trusted_urls=[receiver.url]) as upstream:
