@@ -30,6 +30,10 @@ class CounterfoilError(psycopg.DatabaseError):
         self._reason = reason
         self._hint = hint
 
+    def __str__(self) -> str:
+        # Without libpq's CONTEXT: where in the functions it was raised helps nobody who calls them.
+        return f"{self.message}\nHINT:  {self.hint}" if self.hint else self.message
+
     @property
     def message(self) -> str:
         """One sentence for people."""

@@ -35,6 +35,7 @@ _FIRST_WAIT = 0.1
 _LONGEST_WAIT = 2.0
 _LONGEST_KEY = 1000
 _MOST_KEY_BYTES = 1800
+_TTL_SECONDS = (0.001, 100 * 365.25 * 86400)
 _WHITE_SPACE = " \t\n\r\f\v"
 _AFTER_NAME = 40
 
@@ -107,6 +108,9 @@ class Steps:
         """The step of that name and arguments; a repeat of both gets a number of its own."""
         if not isinstance(name, str) or not 1 <= len(name) <= 200:
             raise ValueError("a step's name is a string of 1 to 200 characters")
+        # The database refuses it too, but only when the step has been done.
+        if ttl is not None and not _TTL_SECONDS[0] <= ttl <= _TTL_SECONDS[1]:
+            raise ValueError("a step's ttl is more than 0 seconds and 100 years at most")
         if key is not None:
             # As the gateway reads keys, so that both ways lead to the same receipt.
             trimmed = key.strip(_WHITE_SPACE) if isinstance(key, str) else ""

@@ -42,6 +42,7 @@ def test_each_sqlstate_raises_its_class(admin_dsn: str, sqlstate: str) -> None:
     assert type(error) is kind
     assert (error.name, error.http_status, error.retryable) == (name, status, retryable)
     assert (error.message, error.reason, error.hint) == ("what", "where", "do this")
+    assert str(error) == "what\nHINT:  do this"
 
 
 def test_the_table_holds_them_all() -> None:
@@ -69,6 +70,7 @@ def test_an_error_of_the_drivers_own_reads_the_same() -> None:
     error = errors.InvalidArgumentError("p_x is bad", reason="p_x", hint="mend it")
     assert (error.message, error.reason, error.hint) == ("p_x is bad", "p_x", "mend it")
     assert error.sqlstate == "RL001"
+    assert str(errors.InvalidArgumentError("p_x is bad")) == "p_x is bad"
     again = pickle.loads(pickle.dumps(error))
     assert (again.message, again.reason) == ("p_x is bad", "p_x")
 

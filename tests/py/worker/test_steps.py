@@ -169,6 +169,26 @@ async def test_a_name_that_can_be_no_key_is_refused_before_anything_is_done(
     assert calls == []
 
 
+async def test_a_ttl_that_can_be_none_is_refused_before_anything_is_done(bench: Bench) -> None:
+    worker = bench.worker()
+    calls: list[str] = []
+
+    @worker.play("odd")
+    def odd(run: Run) -> int:
+        refused = 0
+        for ttl in (0, -1, 10**12, 1e-9, float("nan")):
+            for key in (None, "shared"):
+                with pytest.raises(ValueError, match="ttl"):
+                    run.step("s", lambda: calls.append("s"), key=key, ttl=ttl)
+                refused += 1
+        return refused
+
+    await bench.launch("odd")
+    async with bench.working(worker):
+        assert (await bench.ended())["result"] == 10
+    assert calls == []
+
+
 async def test_an_output_that_is_too_large_fails_the_run(bench: Bench) -> None:
     worker = bench.worker()
 
@@ -181,6 +201,8 @@ async def test_an_output_that_is_too_large_fails_the_run(bench: Bench) -> None:
         run = await bench.ended()
     assert run["status"] == "failed"
     assert run["error"]["code"] == "payload_too_large"
+    assert "has 1100002 bytes; it may have 1048576" in run["error"]["message"]
+    assert "CONTEXT" not in run["error"]["message"]
     (receipt,) = await bench.rows("select status, failure_kind from counterfoil.step_receipts")
     assert receipt == {"status": "failed", "failure_kind": "repairable"}
 
