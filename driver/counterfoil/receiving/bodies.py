@@ -14,7 +14,7 @@ import re
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import accumulate
 from typing import Any, NoReturn
 
@@ -88,8 +88,11 @@ class Intake:
         # Parsed, a body may be twenty times as large: one at a time.
         self._parser = ThreadPoolExecutor(1, "counterfoil-parser")
 
-    async def read_json(self, request: Request) -> Body:
-        """The request's JSON object. Raises RequestError for anything else."""
+    async def read_json(self, request: Request, *, or_array: bool = False) -> Body:
+        """The request's JSON object. Raises RequestError for anything else.
+
+        With ``or_array`` an array passes too, as a body without members.
+        """
         _check_type(request)
         raw = await self.read(request)
         try:
@@ -100,9 +103,9 @@ class Intake:
             ) from None
         del raw  # of a body that waits for its turn, or for the database, one copy is enough
         if len(text) <= OFF_LOOP_CHARACTERS:
-            return Body(text, _shallow(text))
+            return Body(text, _shallow(text, or_array=or_array))
         parsing = asyncio.get_running_loop().run_in_executor(
-            self._parser, _large, text, self._most_values
+            self._parser, partial(_large, text, self._most_values, or_array=or_array)
         )
         return Body(text, await parsing)
 
@@ -158,25 +161,25 @@ def one_header(request: Request, name: str, default: str | None = None) -> str |
     return found[0] if found else default
 
 
-def _large(text: str, most_values: int) -> dict[str, Any]:
+def _large(text: str, most_values: int, *, or_array: bool) -> dict[str, Any]:
     _check_values(text, most_values)
     # Of so many new objects none is garbage; looking for some takes as long as the parsing.
     collecting = gc.isenabled()
     gc.disable()
     try:
-        return _shallow(text)
+        return _shallow(text, or_array=or_array)
     finally:
         if collecting:
             gc.enable()
 
 
-def _shallow(text: str) -> dict[str, Any]:
-    members = parse(text)
+def _shallow(text: str, *, or_array: bool) -> dict[str, Any]:
+    members = parse(text, or_array=or_array)
     return {name: type(v)() if isinstance(v, dict | list) else v for name, v in members.items()}
 
 
-def parse(text: str) -> dict[str, Any]:
-    """The members of a JSON object, numbers as text. Raises RequestError."""
+def parse(text: str, *, or_array: bool = False) -> dict[str, Any]:
+    """The members of a JSON object, numbers as text; none of an array. Raises RequestError."""
     try:
         value = json.loads(
             text,
@@ -193,14 +196,14 @@ def parse(text: str) -> dict[str, Any]:
         ) from None
     if text.count("[") + text.count("{") > MAX_DEPTH:
         _check_depth(text)
-    if not isinstance(value, dict):
+    if not isinstance(value, dict | list if or_array else dict):
         raise RequestError(400, "invalid_argument", "the body must be a JSON object", "body")
     if _ESCAPE.search(text):
         try:
             refuse_unstorable(value, "body")
         except InvalidArgumentError as error:
             raise RequestError(400, error.name, error.message, error.reason) from None
-    return value
+    return value if isinstance(value, dict) else {}
 
 
 def _check_type(request: Request) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 from collections.abc import Callable, Mapping
 
 import psycopg
@@ -128,7 +129,7 @@ class Failures:
                 detail = message if found.status == 503 else ""
                 message = found.error.replace("%s", label)
             wait = error.retry_after_ms if isinstance(error, CounterfoilError) else None
-            return refusal(
+            response = refusal(
                 found.status,
                 found.code,
                 message,
@@ -137,6 +138,9 @@ class Failures:
                 retry_after_ms=wait or found.retry_after_ms,
                 action=action,
             )
+            if found.code == _UNAVAILABLE and detail:
+                response.headers["x-counterfoil-error-detail"] = _header_text(detail)
+            return response
         log.error(
             "a call failed in the database",
             extra={"sqlstate": error.sqlstate, "operation": operation, "action": action},
@@ -174,6 +178,10 @@ class Failures:
                 self._classes = await self._functions.failure_classes()
             except psycopg.Error as error:
                 log.warning("failure classes unknown", extra={"error": type(error).__name__})
+
+
+def _header_text(text: str) -> str:
+    return re.sub("[^ -~]", "?", re.sub(r"[\r\n]+", " ", text))[:500]
 
 
 def _words(error: psycopg.Error) -> tuple[str, str]:

@@ -3,7 +3,8 @@
 -- Promises: status, headers and body by the failure's SQLSTATE (see failure_classes): no capacity and an unreachable database
 --           are 503 with retry-after, code and retry_after_ms; what nobody expected is 500 with the reason in the header
 --           x-counterfoil-error-detail and in the body. All texts are redacted. p_detail is the failure's DETAIL; p_operation names
---           what was attempted: receipt, ledger, runtime_sheet or runtime_durability.
+--           what was attempted: receipt, ledger or runtime_sheet; of anything else, a read too, the code of what nobody
+--           expected is runtime_durability_internal.
 -- Locks:    nothing.
 -- Raises:   nothing.
 -- Since:    1
@@ -27,8 +28,8 @@ declare
     v_label text := case p_operation
         when 'ledger' then 'The ledger append'
         when 'runtime_sheet' then 'The sheet''s storage'
-        when 'runtime_durability' then 'The durability operation'
-        else 'The step receipt''s storage'
+        when 'receipt' then 'The step receipt''s storage'
+        else 'The request'
     end;
     v_message text := coalesce(counterfoil.redact_text(nullif(p_message, '')), 'No reason is known.');
     v_detail text := counterfoil.redact_text(p_detail);
@@ -49,8 +50,8 @@ begin
             case p_operation
                 when 'ledger' then 'run_ledger_append_failed'
                 when 'runtime_sheet' then 'runtime_sheet_persistence_failed'
-                when 'runtime_durability' then 'runtime_durability_internal'
-                else 'work_receipt_persistence_failed'
+                when 'receipt' then 'work_receipt_persistence_failed'
+                else 'runtime_durability_internal'
             end as code,
             false as retryable, null::integer as retry_after_ms, '%s failed.' as error
         into v_class;

@@ -2,7 +2,8 @@
 --
 -- Promises: no row for a request that may go on; else the status, code and text to refuse it with. Scope comes first, so that a
 --           stranger learns nothing about shapes: 403 for an incomplete scope, another play, another run, or an item of another
---           run; 400 for a body, key, list or observation of the wrong shape, and for an unknown action.
+--           run; 400 for a body, key, list or observation of the wrong shape, and for an unknown action. An array is a body
+--           without members, and a runId that JavaScript calls falsy is none.
 -- Locks:    nothing.
 -- Raises:   nothing.
 -- Since:    1
@@ -22,7 +23,7 @@ declare
     v_index bigint;
     v_field text;
 begin
-    if p_body is null or jsonb_typeof(p_body) <> 'object' then
+    if p_body is null or jsonb_typeof(p_body) not in ('object', 'array') then
         return query select 400, 'invalid_argument', 'The body must be a JSON object with an action.', 'body';
         return;
     end if;
@@ -38,7 +39,7 @@ begin
         return;
     end if;
     if
-        coalesce(p_body -> 'runId', 'null'::jsonb) not in ('null'::jsonb, '""'::jsonb)
+        coalesce(p_body -> 'runId', 'null'::jsonb) not in ('null'::jsonb, '""'::jsonb, '0'::jsonb, 'false'::jsonb)
         and p_body -> 'runId' <> p_scope -> 'runId'
     then
         return query select 403, 'scope_mismatch', 'runId is not the token''s run.', 'runId';

@@ -14,17 +14,21 @@ called on null input
 security invoker
 set search_path = pg_catalog, pg_temp
 as $function$
+declare
+    v_attempt text;
 begin
     if jsonb_typeof(p_value) is distinct from 'number' then
         return null;
     end if;
-    if p_value #>> '{}' !~ '^[0-9]{1,9}$' then
+    -- To JavaScript 1.0 is 1.
+    v_attempt := trim_scale((p_value #>> '{}')::numeric)::text;
+    if v_attempt !~ '^[0-9]{1,9}$' then
         perform counterfoil.raise_invalid_argument(
             'runAttempt is no attempt.', 'runAttempt', 'Give the whole number of the attempt, or leave it out.'
         );
     end if;
 
-    return (p_value #>> '{}')::integer;
+    return v_attempt::integer;
 end
 $function$;
 

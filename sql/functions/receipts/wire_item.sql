@@ -17,7 +17,7 @@ as $function$
     select jsonb_build_object(
         'key', counterfoil.trim_key(p_item ->> 'key'),
         'leaseId', case when jsonb_typeof(p_item -> 'leaseId') = 'string' then nullif(p_item ->> 'leaseId', '') end,
-        'runAttempt', case when jsonb_typeof(p_item -> 'runAttempt') = 'number' then p_item -> 'runAttempt' end,
+        'runAttempt', case when jsonb_typeof(p_item -> 'runAttempt') = 'number' then trim_scale((p_item ->> 'runAttempt')::numeric) end,
         'ttlSeconds', case when jsonb_typeof(p_item -> 'ttlSeconds') = 'number' then p_item -> 'ttlSeconds' end,
         'output', p_item -> 'output',
         'error', coalesce(p_item ->> 'error', ''),

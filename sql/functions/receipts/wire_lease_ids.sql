@@ -1,7 +1,8 @@
 -- wire_lease_ids: the lease ids that a request gives, one for each key.
 --
--- Promises: leaseIds where the request has that list, else its leaseId for every key; null elements where there is none. In
---           the list, and in a heartbeat's leaseId, a number stands for its digits.
+-- Promises: a request for many keys gives leaseIds, in a heartbeat also one leaseId for every key; one for a single key gives
+--           leaseId, and a list beside it means nothing. Null elements where there is none. In the list a number stands for
+--           its digits; in a heartbeat anything stands for its text, so that what cannot be a lease id proves nothing.
 -- Locks:    nothing.
 -- Raises:   RL001 leaseIds for a list that does not align with the keys; leaseIds[n], counted from 0, for an element that is
 --           no lease id.
@@ -17,10 +18,11 @@ security invoker
 set search_path = pg_catalog, pg_temp
 as $function$
 declare
+    v_is_heartbeat boolean := p_body ->> 'action' = 'heartbeat_runtime_step_receipts';
     v_lease_ids text[];
     v_index bigint;
 begin
-    if jsonb_typeof(p_body -> 'leaseIds') = 'array' then
+    if jsonb_typeof(p_body -> 'leaseIds') = 'array' and p_body ->> 'action' <> 'claim_runtime_step_receipt' then
         if jsonb_array_length(p_body -> 'leaseIds') <> cardinality(p_keys) then
             perform counterfoil.raise_invalid_argument(
                 'leaseIds must align with keys.', 'leaseIds', 'Give one lease id, a string, for each key.'
@@ -29,7 +31,9 @@ begin
         select l.ordinality - 1
         into v_index
         from jsonb_array_elements(p_body -> 'leaseIds') with ordinality as l (lease_id, ordinality)
-        where jsonb_typeof(l.lease_id) not in ('string', 'number', 'null') or length(l.lease_id #>> '{}') > 200
+        where
+            (jsonb_typeof(l.lease_id) not in ('string', 'number', 'null') and not v_is_heartbeat)
+            or length(l.lease_id #>> '{}') > 200
         order by l.ordinality
         limit 1;
         if found then
@@ -47,8 +51,8 @@ begin
     return array_fill(
         case
             when
-                jsonb_typeof(p_body -> 'leaseId') = 'string'
-                or jsonb_typeof(p_body -> 'leaseId') = 'number' and p_body ->> 'action' = 'heartbeat_runtime_step_receipts'
+                v_is_heartbeat
+                or (p_body ->> 'action' = 'claim_runtime_step_receipt' and jsonb_typeof(p_body -> 'leaseId') = 'string')
                 then nullif(p_body ->> 'leaseId', '')
         end,
         array[cardinality(p_keys)]

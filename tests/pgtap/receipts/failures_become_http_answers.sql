@@ -1,6 +1,6 @@
 begin;
 \ir ../setup.psql
-select plan(30);
+select plan(31);
 
 create function pg_temp.failure(p_sqlstate text, p_detail text default null, p_message text default 'Why.')
 returns jsonb language sql stable parallel safe as $function$
@@ -32,7 +32,7 @@ select is(pg_temp.failure(null, null, null), '[500, "work_receipt_persistence_fa
 select is((select f.body ->> 'detail' from counterfoil.receipt_failure_response('XX000', '') as f), 'No reason is known.');
 
 select is((select f.body -> 'code' from counterfoil.receipt_failure_response('XX000', 'x', p_operation => o.operation) as f), to_jsonb(o.code), o.operation)
-from (values ('ledger', 'run_ledger_append_failed'), ('runtime_sheet', 'runtime_sheet_persistence_failed'), ('runtime_durability', 'runtime_durability_internal')) as o (operation, code);
+from (values ('ledger', 'run_ledger_append_failed'), ('runtime_sheet', 'runtime_sheet_persistence_failed'), ('runtime_durability', 'runtime_durability_internal'), ('read', 'runtime_durability_internal')) as o (operation, code);
 
 select is(
   (select f.body from counterfoil.receipt_failure_response('RL004', 'The lease is lost.', 'receipt_lease_not_current', 'complete_runtime_step_receipt') as f),

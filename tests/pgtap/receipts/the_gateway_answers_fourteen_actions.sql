@@ -1,7 +1,7 @@
 begin;
 \ir ../setup.psql
 \ir setup.psql
-select plan(39);
+select plan(41);
 
 select pg_temp.held_run('r1');
 
@@ -42,7 +42,7 @@ select is(pg_temp.short(pg_temp.ask('claim_runtime_step_receipt', '{"key": "a", 
   '"running"', 'forceRefresh');
 select is(pg_temp.short(pg_temp.ask('fail_runtime_step_receipt', '{"key": "a", "leaseId": "new", "error": "token=abcdef12345", "failureKind": "repairable", "errorPayload": 7}')),
   '["a", "failed", null, null, "repairable", "token=[redacted]"]', 'fail one; what is no payload falls away');
-select pg_temp.ask('claim_runtime_step_receipts', '{"keys": ["a", "d"], "leaseId": "same"}');
+select pg_temp.ask('claim_runtime_step_receipts', '{"keys": ["a", "d"], "leaseIds": ["same", "same"]}');
 select is((select jsonb_agg(pg_temp.short(e.value) || jsonb_build_array(e.value -> 'errorPayload')) from jsonb_array_elements(pg_temp.ask('fail_runtime_step_receipts',
     '{"receipts": [{"runId": "r1", "key": "d", "leaseId": "same", "runAttempt": 1, "error": "e", "errorPayload": {"apiKey": "k"}}, {"runId": "r1", "key": "a", "leaseId": "same", "runAttempt": 1, "failureKind": "odd"}]}')) as e),
   '[["d", "failed", null, null, "terminal", "e", {"apiKey": "[redacted]"}], ["a", "failed", null, null, "terminal", "", null]]', 'fail many; terminal unless repairable');
@@ -77,13 +77,18 @@ select pg_temp.raises($$ select pg_temp.ask('skip_runtime_step_receipt', '{"key"
 select pg_temp.raises($$ select pg_temp.ask('claim_runtime_step_receipt', '{"key": "x", "runAttempt": 1.5}') $$, 'RL001', 'runAttempt');
 select pg_temp.raises($$ select pg_temp.ask('claim_runtime_step_receipts', '{"keys": ["x"], "leaseIds": []}') $$, 'RL001', 'leaseIds');
 select pg_temp.raises($$ select pg_temp.ask('claim_runtime_step_receipts', '{"keys": ["x", "y"], "leaseIds": ["a", {}]}') $$, 'RL001', 'leaseIds[1]');
-select pg_temp.raises($$ select pg_temp.ask('heartbeat_runtime_step_receipts', '{"keys": ["x", "y"], "leaseIds": [true, 1]}') $$, 'RL001', 'leaseIds[0]');
 select pg_temp.raises($$ select pg_temp.ask('claim_runtime_step_receipts', jsonb_build_object('keys', '["x"]'::jsonb, 'leaseIds', jsonb_build_array(repeat('x', 201)))) $$,
   'RL001', 'leaseIds[0]');
+select is(pg_temp.short(pg_temp.ask('claim_runtime_step_receipt', '{"key": "one", "leaseId": "l1", "leaseIds": ["x", "y"], "runAttempt": 1.0}')) -> 2,
+  'true', 'a list of lease ids means nothing beside a single key, and 1.0 is 1');
+select is(pg_temp.ask('claim_runtime_step_receipts', '{"keys": ["two"], "leaseId": "l2"}') #>> '{0,leaseId}' = 'l2',
+  false, 'nor one lease id beside many keys');
+select is(pg_temp.ask('complete_runtime_step_receipts', '{"receipts": [{"runId": "r1", "key": "one", "leaseId": "l1", "runAttempt": 1.0}]}') #>> '{0,status}',
+  'completed', 'in a batch 1.0 is 1 too');
 select pg_temp.ask('claim_runtime_step_receipts', '{"keys": ["number"], "leaseIds": [17], "leaseSeconds": 99999999999}');
 select is((select jsonb_agg(jsonb_array_length(jsonb_path_query_array(pg_temp.ask('heartbeat_runtime_step_receipts', '{"keys": ["number"], "leaseSeconds": 99999999999}' || l.lease), '$[*] ? (@ != null)')))
-   from (values ('{"leaseIds": [17]}'::jsonb), ('{"leaseIds": ["17"]}'), ('{"leaseId": 17}'), ('{"leaseId": 18}')) as l (lease)),
-  '[1, 1, 1, 0]', 'a number stands for its digits');
+   from (values ('{"leaseIds": [17]}'::jsonb), ('{"leaseIds": ["17"]}'), ('{"leaseId": 17}'), ('{"leaseId": 18}'), ('{"leaseId": false}'), ('{"leaseIds": [true]}'), ('{"leaseIds": [{}]}'), ('{"leaseId": [17]}')) as l (lease)),
+  '[1, 1, 1, 0, 0, 0, 0, 0]', 'a number stands for its digits');
 select ok((select r.lease_expires_at between clock_timestamp() + interval '295 s' and clock_timestamp() + interval '300 s' from counterfoil.step_receipts as r where r.key = 'number'),
   'a lease of any length is clamped');
 
@@ -99,7 +104,7 @@ select is((select d.headers from counterfoil.dispatch_receipt_action('{"orgId": 
 select is(
   (select row(sum(k.reads), sum(k.read_hits), sum(k.claims), sum(k.claims_granted), sum(k.claims_memoised), sum(k.claims_forced))::text
    from counterfoil.receipt_counters as k),
-  '(6,3,14,10,3,1)', 'reads and claims are counted');
+  '(6,3,16,12,3,1)', 'reads and claims are counted');
 
 select * from finish();
 rollback;

@@ -1,7 +1,7 @@
 begin;
 \ir ../setup.psql
 \ir setup.psql
-select plan(36);
+select plan(52);
 
 select pg_temp.held_run('r1');
 
@@ -13,7 +13,10 @@ returns jsonb language sql volatile parallel unsafe as $function$
 $function$;
 
 select is(pg_temp.ask(null), '[400, "invalid_argument", "body"]');
-select is(pg_temp.ask('[]'), '[400, "invalid_argument", "body"]');
+select is(pg_temp.ask(b.body), '[400, "invalid_argument", "body"]', b.body) from (values ('null'), ('7'), ('true')) as b (body);
+select is(pg_temp.ask(b.body), '[403, "scope_mismatch", "playName"]', b.body || ' is a body that names no play')
+from (values ('[]'), ('["playName", "p"]'), ('[{"playName": "p"}]')) as b (body);
+select is(pg_temp.ask('[]', '{}'), '[403, "scope_incomplete", "scope"]');
 select is(pg_temp.ask('"x"'), '[400, "invalid_argument", "body"]');
 select is(pg_temp.ask('{"action": "x", "playName": "p"}', '{"orgId": "acme", "playName": "p"}'), '[403, "scope_incomplete", "scope"]', 'scope comes before the action');
 select is(pg_temp.ask('{"playName": "p"}', '{"orgId": "", "playName": "p", "runId": "r1"}'), '[403, "scope_incomplete", "scope"]');
@@ -25,6 +28,11 @@ select is(pg_temp.ask('{"action": "get_runtime_step_receipt", "key": "k", "playN
 select is(pg_temp.ask('{"action": "get_runtime_step_receipt", "key": "k", "playName": "p", "runId": 1}'), '[403, "scope_mismatch", "runId"]');
 select is(pg_temp.ask('{"action": "get_runtime_step_receipt", "key": "k", "playName": "p", "runId": "r1"}'), '[200, null, null]', 'the run may be named');
 select is(pg_temp.ask('{"action": "get_runtime_step_receipt", "key": "k", "playName": "p", "runId": ""}'), '[200, null, null]', 'or left out');
+select is(pg_temp.ask(format('{"action": "get_runtime_step_receipt", "key": "k", "playName": "p", "runId": %s}', v.run_id)), v.answer::jsonb, v.run_id)
+from (values
+  ('null', '[200, null, null]'), ('0', '[200, null, null]'), ('-0.0', '[200, null, null]'), ('false', '[200, null, null]'),
+  ('true', '[403, "scope_mismatch", "runId"]'), ('"0"', '[403, "scope_mismatch", "runId"]'), ('" "', '[403, "scope_mismatch", "runId"]'),
+  ('[]', '[403, "scope_mismatch", "runId"]'), ('{}', '[403, "scope_mismatch", "runId"]')) as v (run_id, answer);
 
 select is(
   (select jsonb_build_array(d.status, d.body - 'error') from counterfoil.dispatch_receipt_action(
@@ -53,6 +61,7 @@ from (values ('mark_runtime_step_receipts_running'), ('mark_runtime_step_receipt
 select is(pg_temp.ask('{"action": "complete_runtime_step_receipts", "playName": "p", "receipts": [{"key": "k"}]}'), '[403, "scope_mismatch", "receipts[0].runId"]');
 select is(pg_temp.ask('{"action": "fail_runtime_step_receipts", "playName": "p", "receipts": [null]}'), '[403, "scope_mismatch", "receipts[0].runId"]');
 select is(pg_temp.ask('{"action": "complete_runtime_step_receipts", "playName": "p", "receipts": [{"key": " ", "runId": "r1"}]}'), '[400, "invalid_argument", "receipts[0].key"]');
+select is(pg_temp.ask('{"action": "complete_runtime_step_receipts", "playName": "p", "receipts": [{"runId": "r1"}, {"key": "k", "runId": 0}]}'), '[403, "scope_mismatch", "receipts[1].runId"]', 'the run of every item comes before any key');
 select is(pg_temp.ask('{"action": "observe_docflow_node", "playName": "p", "nodeId": " ", "status": "started"}'), '[400, "invalid_argument", "nodeId"]');
 select is(pg_temp.ask('{"action": "observe_docflow_node", "playName": "p", "nodeId": "n", "status": "done"}'), '[400, "invalid_argument", "status"]');
 

@@ -191,6 +191,10 @@ async def test_a_receipts_scope_is_the_tokens(client: Client) -> None:
     for changes in ({"playName": "other"}, {"runId": "other"}, {"playName": None}):
         assert (await client.receipt(get | changes)).error == (403, "scope_mismatch")
     assert (await client.receipt({"action": "steal"})).error == (400, "unsupported_action")
+    for body in (b"[]", b"[0]", b"[" + b'{"playName":"play"},' * 5000 + b"0]"):
+        assert (await client.receipt(body)).error == (403, "scope_mismatch")
+    for run_id in (0, False, None):
+        assert (await client.receipt(get | {"runId": run_id})).status == 200
 
 
 async def test_a_receipt_request_of_another_run_is_told_in_the_log(
@@ -407,6 +411,7 @@ async def test_a_call_that_waits_too_long_is_given_up_and_its_connection_is_free
             )
             assert answer.error == (503, "upstream_service_unavailable")
             assert answer.headers["retry-after"] == "1"
+            assert answer.headers["x-counterfoil-error-detail"] == answer.body["detail"]
             read = await client.receipt({"action": "get_runtime_step_receipt", "key": "k"})
             assert read.body["status"] == "running"
 
@@ -433,7 +438,7 @@ async def test_a_failure_nobody_expected_is_500_without_secrets(
         " message = E'broken\\npassword=hunter2'; end $$"
     )
     answer = await client.get("/api/v2/runs/run", client.token())
-    assert answer.status == 500
+    assert answer.error == (500, "runtime_durability_internal")
     assert answer.body["retryable"] is False
     assert "hunter2" not in answer.text
     assert "hunter2" not in str(answer.headers)

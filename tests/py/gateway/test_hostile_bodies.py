@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from counterfoil.gateway import create_app
 from counterfoil.receiving.bodies import NumberText, RequestError, parse
 from counterfoil.receiving.metrics import Metrics
-from tests.py.driver.scene import Scene, serving
+from tests.py.driver.scene import INTERNAL, Scene, serving
 from tests.py.gateway.client import BILLING, LEDGER, RECEIPTS, TOKEN, Client
 
 PATHS = [f"{LEDGER}/events", RECEIPTS, TOKEN, BILLING]
@@ -27,7 +27,7 @@ HOSTILE = {
     "nothing": (b"", 400, "invalid_json"),
     "no JSON": (b"{oops", 400, "invalid_json"),
     "two documents": (b"{} {}", 400, "invalid_json"),
-    "an array": (b"[]", 400, "invalid_argument"),
+    "a number": (b"7", 400, "invalid_argument"),
     "a string": (b'"x"', 400, "invalid_argument"),
     "null": (b"null", 400, "invalid_argument"),
     "NaN": (b'{"a": NaN}', 400, "invalid_json"),
@@ -63,6 +63,14 @@ async def test_a_hostile_body_is_refused(client: Client, path: str) -> None:
             answer = await client.call("POST", path, body, bearer=bearer)
         assert answer.error == (status, code), what
         assert "traceback" not in answer.text.lower()
+
+
+@pytest.mark.parametrize("path", [f"{LEDGER}/events", TOKEN])
+async def test_an_array_is_no_body(client: Client, path: str) -> None:
+    bearer = INTERNAL.reveal() if path == TOKEN else client.token("dispatch")
+    for body in (b"[]", b"[{}]"):
+        answer = await client.call("POST", path, body, bearer=bearer)
+        assert answer.error == (400, "invalid_argument")
 
 
 async def test_the_path_of_what_cannot_be_stored_is_named(client: Client) -> None:
