@@ -129,7 +129,8 @@ def hostile(dsn: str, requests: int = 10_000) -> Load:
         return asyncio.run(_attack(host, int(port), process, requests))
 
 
-def _token(use: Use = "executor") -> str:
+def token(use: Use = "executor") -> str:
+    """A token of the run that the requests are for."""
     signer = TokenSigner([("k", Secret(KEY))], "counterfoil")
     minted = signer.mint(
         org_id="o", play_name="p", run_id="gateway bench", use=use, lifetime_seconds=3600
@@ -140,13 +141,13 @@ def _token(use: Use = "executor") -> str:
 def _hostile_requests() -> list[bytes]:
     ledger, internal = "/api/v2/play-runtime/run-ledger", "/api/v2/internal/play-runtime"
     doors = (
-        (RECEIPTS, _token()),
-        (f"{ledger}/events", _token("dispatch")),
-        (f"{ledger}/created", _token("executor")),
+        (RECEIPTS, token()),
+        (f"{ledger}/events", token("dispatch")),
+        (f"{ledger}/created", token("executor")),
         (f"{internal}/run-ledger-dispatch-token", _INTERNAL),
         (f"{internal}/compute-billing-dispatch-token", "eyJ.eyJ.x"),
     )
-    made = [head + f"authorization: Bearer {_token()}\r\n\r\n".encode() for head in _HEADS]
+    made = [head + f"authorization: Bearer {token()}\r\n\r\n".encode() for head in _HEADS]
     for path, bearer in doors:
         for body in _BODIES:
             head = f"POST {path} HTTP/1.1\r\nhost: g\r\nauthorization: Bearer {bearer}\r\n"
@@ -209,7 +210,7 @@ async def _load(
     requests: int,
     body: Callable[[int], bytes],
 ) -> Load:
-    headers = {"authorization": f"Bearer {_token()}", "content-type": "application/json"}
+    headers = {"authorization": f"Bearer {token()}", "content-type": "application/json"}
     pairs = iter(range(0, requests, 2))
     statuses: Counter[int] = Counter()
     seconds: list[float] = []

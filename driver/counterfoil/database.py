@@ -17,11 +17,12 @@ from typing import LiteralString, Protocol, Self, TypeVar
 
 import psycopg
 from psycopg import sql
+from psycopg.adapt import AdaptersMap, Dumper
 from psycopg.rows import class_row
 from psycopg_pool import AsyncConnectionPool, PoolTimeout, TooManyRequests
 
 from counterfoil.errors import PoolExhaustedError, SchemaVersionError
-from counterfoil.json_text import check_text
+from counterfoil.json_text import JsonBytes, check_text
 
 OLDEST_SCHEMA_VERSION = 7
 """Oldest `schema_version()` that this driver can work with."""
@@ -29,6 +30,8 @@ NEWEST_SCHEMA_VERSION = 7
 """Newest `schema_version()` that this driver can work with."""
 MOST_MEETINGS = 20
 """How often a call is made again after it met another one (SQLSTATE 40001 or 40P01)."""
+LARGE_BYTES = 256 * 1024
+"""A connection that has sent a document of this size is replaced."""
 
 log = logging.getLogger(__name__)
 
@@ -36,6 +39,15 @@ Row = TypeVar("Row")
 Parameters = Mapping[str, object]
 # A statement with {schema} for the schema and %(p_name)s for each argument.
 Statement = LiteralString
+
+
+class _JsonBytesDumper(Dumper):
+    def dump(self, obj: JsonBytes) -> bytes | bytearray:
+        return obj.content
+
+
+_ADAPTERS = AdaptersMap(psycopg.adapters)
+_ADAPTERS.register_dumper(JsonBytes, _JsonBytesDumper)
 
 
 class Executor(Protocol):
@@ -81,6 +93,7 @@ class Database:
             "autocommit": True,
             "prepare_threshold": None,
             "application_name": application_name,
+            "context": _ADAPTERS,
         }
         self._statements: dict[str, sql.Composed] = {}
         self._pool = AsyncConnectionPool(
@@ -193,6 +206,10 @@ class Database:
                 if connection.broken:
                     raise _DeadConnectionError(error) from error
                 raise
+            finally:
+                if _is_large(parameters):
+                    # libpq's buffer holds a copy of what was sent, and never shrinks.
+                    connection._expire_at = 0.0
 
     @asynccontextmanager
     async def _connection(self) -> AsyncIterator[psycopg.AsyncConnection]:
@@ -281,6 +298,13 @@ async def _fetch(
     async with connection.cursor(row_factory=class_row(row)) as cursor:
         await cursor.execute(statement, parameters)
         return await cursor.fetchall()
+
+
+def _is_large(parameters: Parameters) -> bool:
+    return any(
+        isinstance(value, JsonBytes) and len(value.content) >= LARGE_BYTES
+        for value in parameters.values()
+    )
 
 
 def _name_bad_text(parameters: Parameters) -> None:

@@ -169,7 +169,7 @@ class Gateway:
                 "idempotencyKey",
             )
         answer = await self._functions.dispatch_ledger_action(
-            scope.to_json(), request.path_params["action"], body.text
+            scope.to_json(), request.path_params["action"], body.json
         )
         return answer_response(answer)
 
@@ -183,7 +183,7 @@ class Gateway:
                 400, "invalid_argument", "the wire format is no number", WIRE_FORMAT_HEADER
             )
         answer = await self._functions.dispatch_receipt_action(
-            scope.to_json(), body.text, int(asked)
+            scope.to_json(), body.json, int(asked)
         )
         if answer.status == 403:
             # The log names both runs, the token's and this one.

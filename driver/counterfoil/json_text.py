@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import dataclass
 from typing import Any, NoReturn, TypeAlias
 
 from counterfoil.errors import InvalidArgumentError
@@ -31,6 +32,13 @@ class JsonText(str):
     """JSON that is already text and is not to be parsed on its way."""
 
     __slots__ = ()
+
+
+@dataclass(frozen=True, slots=True)
+class JsonBytes:
+    """JSON in UTF-8 that has been checked, and goes to the database without another copy."""
+
+    content: bytes | bytearray
 
 
 def clean_log_line(line: str) -> str:

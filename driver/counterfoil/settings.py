@@ -85,7 +85,7 @@ class Settings:
     body_max_bytes: int = 4 * 1024 * 1024
     """Largest request body the gateway reads; escaped, a fact or output of 1 MiB takes up to 3."""
     bodies_max_bytes: int = 64 * 1024 * 1024
-    """Most bytes of request bodies that the gateway holds at once; above it answers 503."""
+    """Most bytes of request bodies held at once, JSON counted twice; above it answers 503."""
     body_max_values: int = 600_000
     """Most values, and names of values, in a body of over 64 KiB: its parsing holds up others."""
     head_timeout: float = 10.0

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from counterfoil.database import Executor
-from counterfoil.json_text import JsonText, JsonValue, encode
+from counterfoil.json_text import JsonBytes, JsonText, JsonValue, encode
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,7 @@ class LedgerFunctions:
             {
                 "p_scope": encode(scope, "p_scope"),
                 "p_action": action,
-                "p_body": encode(body, "p_body"),
+                "p_body": body if isinstance(body, JsonBytes) else encode(body, "p_body"),
             },
         )
         return found[0]

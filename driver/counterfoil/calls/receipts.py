@@ -12,7 +12,7 @@ from typing import Any, LiteralString
 
 from counterfoil.calls.ledger import HttpAnswer
 from counterfoil.database import Executor
-from counterfoil.json_text import JsonValue, encode
+from counterfoil.json_text import JsonBytes, JsonValue, encode
 
 _CLAIM_OF: LiteralString = (
     "select c.ordinal, c.key, c.receipt, c.claimed from {schema}.claim_receipts("
@@ -304,7 +304,7 @@ class ReceiptFunctions:
             " p_body => %(p_body)s::jsonb, p_wire_format => %(p_wire_format)s::integer) as d",
             {
                 "p_scope": encode(scope, "p_scope"),
-                "p_body": encode(body, "p_body"),
+                "p_body": body if isinstance(body, JsonBytes) else encode(body, "p_body"),
                 "p_wire_format": wire_format,
             },
         )

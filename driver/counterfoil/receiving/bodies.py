@@ -1,4 +1,4 @@
-"""Request bodies of the gateway: read within bounds, checked, and passed on as the text they were.
+"""Request bodies of the gateway: read within bounds, checked, and passed on as they came.
 
 Everything a hostile client can send is answered with a 4xx before it reaches the database: too
 large, too slow, the wrong type, invalid UTF-8, no JSON, duplicate keys, U+0000, too deep. How much
@@ -21,11 +21,15 @@ from typing import Any, NoReturn
 from starlette.requests import ClientDisconnect, Request
 
 from counterfoil.errors import InvalidArgumentError
-from counterfoil.json_text import MAX_DEPTH, JsonText, refuse_unstorable
+from counterfoil.json_text import MAX_DEPTH, JsonBytes, refuse_unstorable
 
-OFF_LOOP_CHARACTERS = 64 * 1024
+OFF_LOOP_BYTES = 64 * 1024
 """Bodies above this size are checked on a thread, so that one does not hold up the others."""
 LONGEST_NUMBER = 1000
+LOOKED_AT = frozenset(
+    {"action", "runId", "orgId", "eventId", "leaseOwner", "schedulerSchema", "idempotencyKey"}
+) | {"receipts", "key", "keys", "leaseId", "leaseIds"}
+"""Members of bodies that the gateway itself looks at. All of a large body's take more than it."""
 
 _STRING = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"')
 _PARTS = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"?|[^"]++', re.DOTALL)
@@ -61,9 +65,12 @@ class NumberText(str):
 
 @dataclass(frozen=True)
 class Body:
-    """A JSON object: its text, and its members: numbers as text, lists and objects empty."""
+    """A JSON object as it came, and the members that the gateway itself looks at.
 
-    text: JsonText
+    Of these, numbers are text, lists and objects empty.
+    """
+
+    json: JsonBytes
     members: dict[str, Any]
 
     def string(self, name: str) -> str:
@@ -83,7 +90,7 @@ class Intake:
         self._max_bytes = max_bytes
         self._most_values = most_values
         self._seconds = seconds
-        self._most_held = max(max_bytes, most_held)
+        self._most_held = max(2 * max_bytes, most_held)
         self.held = 0
         # Parsed, a body may be twenty times as large: one at a time.
         self._parser = ThreadPoolExecutor(1, "counterfoil-parser")
@@ -94,29 +101,34 @@ class Intake:
         With ``or_array`` an array passes too, as a body without members.
         """
         _check_type(request)
-        raw = await self.read(request)
-        try:
-            text = JsonText(raw, "utf-8")
-        except UnicodeDecodeError as error:
-            raise RequestError(
-                400, "invalid_utf8", f"the body is not UTF-8 (byte {error.start})", "body"
-            ) from None
-        del raw  # of a body that waits for its turn, or for the database, one copy is enough
-        if len(text) <= OFF_LOOP_CHARACTERS:
-            return Body(text, _shallow(text, or_array=or_array))
-        parsing = asyncio.get_running_loop().run_in_executor(
-            self._parser, partial(_large, text, self._most_values, or_array=or_array)
-        )
-        return Body(text, await parsing)
+        # The second copy is that of the connection to the database. A body that waits for its turn
+        # is not text yet, for a single letter makes that four times as large.
+        raw = await self.read(request, copies=2)
+        if len(raw) <= OFF_LOOP_BYTES:
+            found = _looked_at(raw, or_array=or_array)
+        else:
+            found = await asyncio.get_running_loop().run_in_executor(
+                self._parser, partial(_large, raw, self._most_values, or_array=or_array)
+            )
+        if isinstance(found, RequestError):
+            del raw
+            try:
+                raise found
+            finally:
+                del found  # a frame that its own exception holds stays until the collector comes
+        return Body(JsonBytes(raw), found)
 
-    async def read(self, request: Request) -> bytearray:
-        """The request's body, whatever it is. Raises RequestError when it is too large or slow."""
+    async def read(self, request: Request, *, copies: int = 1) -> bytearray:
+        """The request's body, whatever it is. Raises RequestError when it is too large or slow.
+
+        ``copies`` is how many of it there will be at once.
+        """
         declared = request.headers.get("content-length", "")
         if declared.isdigit() and int(declared) > self._max_bytes:
             self._too_large()
         try:
             async with asyncio.timeout(self._seconds):
-                return await self._chunks(request)
+                return await self._chunks(request, copies)
         except TimeoutError:
             raise RequestError(
                 408, "body_too_slow", f"the body did not come within {self._seconds:g} s"
@@ -138,11 +150,11 @@ class Intake:
         self.held -= getattr(request.state, "body_held", 0)
         request.state.body_held = 0
 
-    async def _chunks(self, request: Request) -> bytearray:
+    async def _chunks(self, request: Request, copies: int) -> bytearray:
         found = bytearray()
         async for chunk in request.stream():
-            self.hold(request, len(chunk))
-            if request.state.body_held > self._max_bytes:
+            self.hold(request, copies * len(chunk))
+            if request.state.body_held > copies * self._max_bytes:
                 self._too_large()
             found += chunk
         return found
@@ -161,21 +173,45 @@ def one_header(request: Request, name: str, default: str | None = None) -> str |
     return found[0] if found else default
 
 
-def _large(text: str, most_values: int, *, or_array: bool) -> dict[str, Any]:
-    _check_values(text, most_values)
+def _large(raw: bytearray, most_values: int, *, or_array: bool) -> dict[str, Any] | RequestError:
     # Of so many new objects none is garbage; looking for some takes as long as the parsing.
     collecting = gc.isenabled()
     gc.disable()
     try:
-        return _shallow(text, or_array=or_array)
+        return _looked_at(raw, most_values, or_array=or_array)
     finally:
         if collecting:
             gc.enable()
 
 
-def _shallow(text: str, *, or_array: bool) -> dict[str, Any]:
-    members = parse(text, or_array=or_array)
-    return {name: type(v)() if isinstance(v, dict | list) else v for name, v in members.items()}
+def _looked_at(
+    raw: bytearray, most_values: int | None = None, *, or_array: bool
+) -> dict[str, Any] | RequestError:
+    try:
+        text = _text(raw)
+        if most_values is not None:
+            _check_values(text, most_values)
+        members = parse(text, or_array=or_array)
+    except RequestError as error:
+        # Where it comes from would hold the text, for as long as the request lives.
+        error.__context__ = None
+        return error.with_traceback(None)
+    return {name: _short(members[name]) for name in LOOKED_AT & members.keys()}
+
+
+def _short(value: Any) -> Any:
+    if isinstance(value, str) and len(value) > OFF_LOOP_BYTES:
+        return value[:OFF_LOOP_BYTES]  # longer than whatever it is compared with
+    return type(value)() if isinstance(value, dict | list) else value
+
+
+def _text(raw: bytearray) -> str:
+    try:
+        return raw.decode()
+    except UnicodeDecodeError as error:
+        raise RequestError(
+            400, "invalid_utf8", f"the body is not UTF-8 (byte {error.start})", "body"
+        ) from None
 
 
 def parse(text: str, *, or_array: bool = False) -> dict[str, Any]:
@@ -242,8 +278,8 @@ def _check_depth(text: str) -> None:
     steps = memoryview(brackets.translate(_STEPS, _NO_BRACKETS)).cast("b")
     depth = 0
     # In parts, so that other threads have their turn.
-    for start in range(0, len(steps), OFF_LOOP_CHARACTERS):
-        depths = list(accumulate(steps[start : start + OFF_LOOP_CHARACTERS], initial=depth))
+    for start in range(0, len(steps), OFF_LOOP_BYTES):
+        depths = list(accumulate(steps[start : start + OFF_LOOP_BYTES], initial=depth))
         if max(depths) > MAX_DEPTH:
             _too_deep()
         depth = depths[-1]

@@ -8,7 +8,7 @@ import psycopg
 import pytest
 
 from counterfoil import migrations
-from counterfoil.database import NEWEST_SCHEMA_VERSION, Database, OnConnection
+from counterfoil.database import LARGE_BYTES, NEWEST_SCHEMA_VERSION, Database, OnConnection
 from counterfoil.errors import (
     InvalidArgumentError,
     NotFoundError,
@@ -16,6 +16,7 @@ from counterfoil.errors import (
     SchemaVersionError,
 )
 from counterfoil.functions import Functions
+from counterfoil.json_text import JsonBytes
 from tests.servers.databases import Connect
 
 LAUNCH = {
@@ -55,6 +56,22 @@ async def test_another_version_is_refused(
         await Database(installed).open()
     assert refused.value.reason == reason
     assert refused.value.hint
+
+
+async def test_a_connection_that_sent_a_large_document_is_replaced(installed: str) -> None:
+    scope = {"orgId": "org", "playName": "p", "runId": "run"}
+    async with Database(installed, max_size=1) as database:
+
+        async def server_process() -> int:
+            async with database._connection() as connection:
+                return connection.info.backend_pid
+
+        for size, is_replaced in ((10, False), (LARGE_BYTES, True)):
+            before = await server_process()
+            body = JsonBytes(b'{"playName": "\xc3\xa9", "a": "' + b"x" * size + b'"}')
+            answer = await Functions(database).dispatch_receipt_action(scope, body, 3)
+            assert answer.status == 403
+            assert (await server_process() != before) is is_replaced
 
 
 async def test_another_schema_is_called_by_its_name(database: str) -> None:

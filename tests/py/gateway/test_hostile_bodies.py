@@ -136,7 +136,7 @@ async def test_all_bodies_together_are_bounded(client: Client, scene: Scene) -> 
         client.url = url
         first = asyncio.create_task(client.receipt(unfinished()))
         await scene.eventually(
-            lambda: asyncio.sleep(0, metrics.text()), lambda text: f"held {len(half)}\n" in text
+            lambda: asyncio.sleep(0, metrics.text()), lambda text: f"held {2 * len(half)}\n" in text
         )
         busy = await client.receipt(half + b'"}')
         assert busy.error == (503, "gateway_busy")
