@@ -1,7 +1,7 @@
 begin;
 \ir ../setup.psql
 \ir setup.psql
-select plan(42);
+select plan(56);
 
 select pg_temp.held_run('r1');
 select pg_temp.held_run('r2');
@@ -45,12 +45,26 @@ select is(
   array_fill('RL004 receipt_lease_not_current'::text, array[6]), 'nobody writes under a lapsed lease');
 select is((select r.status from counterfoil.step_receipts as r where r.key = 'k'), 'running', 'nothing was written');
 
--- A park behind a detached runner leaves the writing to the runner.
+-- Whoever waits for an event has nothing to write.
 select pg_temp.claim('r1', array['k'], array['a']);
 update counterfoil.attempts set status = 'waiting', lease_expires_at = null where run_id = 'r1';
-update counterfoil.runs set status = 'waiting', wait_kind = 'detached_runner', waiting_since = now() where run_id = 'r1';
+update counterfoil.runs set status = 'waiting', wait_kind = 'public', wait_id = 'w', waiting_since = now() where run_id = 'r1';
+select pg_temp.raises(format(w.call, 'r1', pg_temp.item('k', 'a')), 'RL004', 'attempt_lease_not_current', w.name || ': the run waits')
+from writers as w;
+select pg_temp.raises($$ select counterfoil.heartbeat_receipts('acme', 'r1', pg_temp.item('k', 'a')) $$,
+  'RL004', 'attempt_lease_not_current', 'heartbeat: the run waits');
+
+-- A park behind a detached runner leaves the writing to the runner, until it has said how it ended.
+update counterfoil.runs set wait_kind = 'detached_runner', wait_id = null where run_id = 'r1';
+select pg_temp.claim('r1', array['k3'], array['a']);
 select is((select c.receipt ->> 'status' from counterfoil.complete_receipts('acme', 'r1', pg_temp.item('k', 'a')) as c),
   'completed', 'a detached runner writes for the attempt that is parked behind it');
+update counterfoil.attempts set runner_terminal_at = now(), runner_terminal_status = 'completed', runner_terminal = '{}'
+where run_id = 'r1';
+select pg_temp.raises(format(w.call, 'r1', pg_temp.item('k3', 'a')), 'RL004', 'attempt_lease_not_current', w.name || ': the runner has ended')
+from writers as w;
+select pg_temp.raises($$ select counterfoil.heartbeat_receipts('acme', 'r1', pg_temp.item('k3', 'a')) $$,
+  'RL004', 'attempt_lease_not_current', 'heartbeat: the runner has ended');
 
 select * from finish();
 rollback;

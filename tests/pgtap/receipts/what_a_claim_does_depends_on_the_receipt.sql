@@ -1,7 +1,7 @@
 begin;
 \ir ../setup.psql
 \ir setup.psql
-select plan(26);
+select plan(29);
 
 select pg_temp.held_run('r1');
 select pg_temp.held_run('r2');
@@ -27,6 +27,7 @@ select is(pg_temp.claim('r2', array['ttl'], array['b']), '[["completed", false]]
 update counterfoil.step_receipts set expires_at = now() - interval '1 second' where key = 'ttl';
 select is((select g.receipt from counterfoil.get_receipts('acme', array['ttl']) as g), null, 'past it there is none to get');
 select is(pg_temp.claim('r2', array['ttl'], array['b']), '[["running", true]]', 'and it is claimed');
+select is((select r.expires_at from counterfoil.step_receipts as r where r.key = 'ttl'), null, 'and has no time any more');
 
 -- Skipped.
 select pg_temp.claim('r1', array['skip'], array['a']);
@@ -75,6 +76,13 @@ select is(
 select is(
   (select c.claimed from counterfoil.claim_receipts('acme', 'r1', 2, array['run'], array['d'], '{"reclaimOwnRun": true}') as c), true,
   'unless it says that it succeeds the earlier one');
+select is(
+  (select c.claimed from counterfoil.claim_receipts('acme', 'r1', 2, array['run'], array['x'], '{"reclaimOwnRun": true}') as c), false,
+  'the same attempt waits for its own other lease');
+select pg_temp.held_run('r3', 3);
+select is(
+  (select c.claimed from counterfoil.claim_receipts('acme', 'r3', 3, array['run'], array['x'], '{"reclaimOwnRun": true}') as c), false,
+  'a later attempt of another run waits too');
 
 -- Queued.
 select counterfoil.mark_receipts_queued('acme', 'r1', '[{"key": "run", "leaseId": "d", "runAttempt": 2}]');
