@@ -21,7 +21,7 @@ as $function$
             '|(api|access|private|account|signing|encryption|shared|session|master|auth|secret|unwrap)keys?'
             '|privatekeypem|secretkeybase|accesskeyid|(secret|token)value)$')
         and regexp_replace(lower(p_name), '[^a-z0-9]', '', 'g')
-        !~ '(page|continuation|cursor|sync|next|resume|^start|^end|marker|pagination|cancellation)token$'
+        !~ (counterfoil.harmless_token_words() || 'token$')
 $function$;
 
 comment on function counterfoil.is_secret_name(text) is

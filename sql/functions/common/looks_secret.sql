@@ -19,7 +19,8 @@ as $function$
     select p_text ~* (
         'pass[^a-z]?[wpc]|pwd|secret|token|credential|signature|[a-z][^a-z0-9]?key|authoriz|cookie|bearer|basic|-----begin|://[^/]*@'
         '|eyj|8q~|:aa|-us[0-9]|nral|atlasv1|connection[^a-z]?string|dsn|hooks\.slack|webhook|api\.telegram|sig='
-        '|identified|sshpass|mysql|mariadb|curl|gl[a-z]+-|gocspx|dckr|xox|xapp-'
+        '|identified|sshpass|mysql|mariadb|curl|gl[a-z]+-|gocspx|dckr|xox|xapp-|[?&]key=|:(?:[0-9]{2,5}|\*):[^\s:]+:[^\s:]+:'
+        '|\.[0-9a-z_-]{6}\.[0-9a-z_-]{27}|azdo|[a-z2-7]{52}'
     )
     or p_text ~ '[0-9A-Za-z_+/=]{15}|[0-9A-Za-z_+/=-]{37}' and p_text ~ counterfoil.vendor_key_pattern()
 $function$;

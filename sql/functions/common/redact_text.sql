@@ -1,10 +1,10 @@
 -- redact_text: a text without the secrets in it.
 --
 -- Promises: PEM blocks, credentials in URLs, webhooks, bearer and basic credentials, JSON web tokens, keys of known
---           vendors, and values given after a secret's name (password=…, "apiKey": "…", <token>…, --password …, in SQL)
---           are replaced by the marker [redacted], so that one sees that something was there. All else stays. Null for
---           null. The time is linear in the text's length: milliseconds for a megabyte without secrets, two or three
---           seconds for one that is nothing but keys.
+--           vendors, lines of netrc and pgpass, and values given after a secret's name (password=…, "apiKey": "…",
+--           <token>…, --password …, in SQL, in a sentence) are replaced by the marker [redacted], so that one sees that
+--           something was there. All else stays. Null for null. The time is linear in the text's length: milliseconds for
+--           a megabyte without secrets, a second or two for one that is nothing but secrets.
 -- Locks:    nothing.
 -- Raises:   nothing.
 -- Since:    1
@@ -26,6 +26,8 @@ declare
     v_name text := '(?:pass(?:word|wd|phrase|code)|secret|token|credentials?|signature'
         '|(?:api|access|private|account|signing|encryption|shared|session|master|auth)[_ -]?key)';
     v_is_masked boolean := false;
+    v_part integer := 0;
+    v_keys text;
 begin
     -- Most texts hold nothing of the kind: one look instead of many.
     if not counterfoil.looks_secret(v_text) then
@@ -57,13 +59,25 @@ begin
     v_text := regexp_replace(v_text, '\meyJ[A-Za-z0-9_-]{4,}\.\.?[A-Za-z0-9_-]{4,}(?:\.[A-Za-z0-9_-]*){0,3}', '[redacted]', 'g');
 
     -- Keys of vendors: by their beginnings, or else by a sign in the middle or at the end (Telegram, Mailchimp, New Relic,
-    -- Terraform, Entra).
+    -- Terraform, Discord, Azure DevOps now and before, Entra).
     if v_text ~ '[0-9A-Za-z_+/=-]{15}' then
-        v_text := regexp_replace(v_text, counterfoil.vendor_key_pattern(), '[redacted]', 'g');
+        -- Is there a hundredth one? Then part by part.
+        v_keys := counterfoil.vendor_key_pattern();
+        if length(v_text) > 10000 and regexp_replace(v_text, v_keys, '', 1, 100) <> v_text then
+            loop
+                v_part := v_part + 1;
+                v_keys := counterfoil.vendor_key_pattern(v_part);
+                exit when v_keys is null;
+                v_text := regexp_replace(v_text, v_keys, '[redacted]', 'g');
+            end loop;
+        else
+            v_text := regexp_replace(v_text, v_keys, '[redacted]', 'g');
+        end if;
         v_text := regexp_replace(
             v_text,
             '\m(?:[0-9]{8,10}:AA[0-9A-Za-z_-]{33}|[0-9a-f]{32}-us[0-9]{1,2}\M|[0-9a-f]{36}NRAL\M'
-            '|[0-9A-Za-z]{14}\.atlasv1\.[0-9A-Za-z]{30,})',
+            '|[0-9A-Za-z]{14}\.atlasv1\.[0-9A-Za-z]{30,}|[MNO][0-9A-Za-z_-]{23,27}\.[0-9A-Za-z_-]{6}\.[0-9A-Za-z_-]{27,38}'
+            '|[0-9A-Za-z]{76}AZDO[0-9A-Za-z]{4}\M|(?=[a-z]*[2-7])[a-z2-7]{52}\M)',
             '[redacted]', 'g'
         );
         v_text := regexp_replace(v_text, '[0-9A-Za-z_~.]{3}8Q~[0-9A-Za-z_~.-]{31,}', '[redacted]', 'g');
@@ -73,8 +87,7 @@ begin
     if strpos(v_text, chr(1)) = 0 then
         v_text := regexp_replace(
             v_text,
-            '((?:expected|function|method)\s+|(?:page|continuation|cursor|sync|next|resume|marker|pagination|cancellation)[_ -]?)'
-            '(t|s)(oken|ignature)',
+            '((?:expected|function|method)\s+|' || counterfoil.harmless_token_words() || '[_ -]?)(t|s)(oken|ignature)',
             '\1\2' || chr(1) || '\3', 'gi'
         );
         v_is_masked := true;
@@ -94,18 +107,48 @@ begin
         || v_plain || '(?:\\?"(?:[^"\\]|\\[^"])*\\?"|''[^'']*''|[^\s,;&"''<>()\[\]{}]+)',
         '\1[redacted]', 'gi'
     );
+    -- A sentence: "the password is …", in quotes or with a letter and a digit; but not "is base64-encoded".
+    v_text := regexp_replace(
+        v_text,
+        '(\m(?:' || v_name || ')\s+(?:is|was)(?:\s+now)?:?\s+)(?!\[redacted\])'
+        '(?!["''`]?(?:true|false|null|none|expired|invalid|valid|missing|empty'
+        '|required|wrong|base64|sha-?[0-9]+|md5|utf-?8|bcrypt|oauth|hs256|rs256)(?![0-9a-z]))'
+        '(?:"[^"\s]+"|''[^''\s]+''|`[^`\s]+`|(?=[^\s0-9]*[0-9])(?=[^\sa-z]*[a-z])[^\s,;"''`()<>]{6,})',
+        '\1[redacted]', 'gi'
+    );
+    -- ?key=…, of a look that no name has: capital and small letters and digits, or 24 small letters and digits.
+    v_text := regexp_replace(
+        v_text,
+        '([?&]key=)(?:(?=[A-Z_-]*[0-9a-z])(?=[0-9a-z_-]*[A-Z])(?=[A-Za-z_-]*[0-9])[0-9A-Za-z_-]{16,}'
+        '|(?=[a-z]*[0-9])(?=[0-9]*[a-z])[0-9a-z]{24,})',
+        '\1[redacted]', 'g'
+    );
+    -- netrc, on one line or on several, and lines of pgpass: host:port:database:user:password.
+    v_text := regexp_replace(
+        v_text,
+        '(\m(?:machine\s+[^\s]+|default)\s+login\s+[^\s]+\s+(?:account\s+[^\s]+\s+)?password\s+)(?!\[redacted\])[^\s]+',
+        '\1[redacted]', 'g'
+    );
+    v_text := regexp_replace(
+        v_text,
+        '((?:^|[\r\n])[ \t]*[0-9a-z_-]*[.*/g-z][0-9a-z.*/_-]*:(?:[0-9]{2,5}|\*):[^\s:]+:[^\s:]+:)(?!\[redacted\])'
+        '[^\s]+(?=[ \t\r]*(?:\n|$))',
+        '\1[redacted]', 'gi'
+    );
     -- Markup, arguments of programs, SQL: where there is a sign of them.
-    if v_text ~* '<|--[a-z]|sshpass|mysql|mariadb|curl|identified|password\s+e?''' then
+    if v_text ~* '<|--[a-z]|authtoken|sshpass|mysql|mariadb|curl|identified|password\s+e?''' then
         -- <password>value</password>
         v_text := regexp_replace(v_text, '(<[a-z0-9_:.-]*' || v_name || '>)(?!\[redacted\])[^<]+', '\1[redacted]', 'gi');
         -- --password value, as a program's argument; what only goes on in prose is none.
         v_text := regexp_replace(
             v_text,
-            '(--(?:[a-z]+-)*(?:password|passphrase|secret|token|(?:api|access|private|secret)-key)(?:["''],)?\s+)(?!\[redacted\]|-)'
+            '(--(?:[a-z]+-)*(?:password|passphrase|secret|token|(?:api|access|private|secret)-key)(?:\s+|\\?["''],\s*))'
+            '(?!\[redacted\]|\\?["'']?-)'
             '(?!(?:is|are|was|or|and|to|for|from|with|must|can|may|not|no|option|flag|argument|has|the|an?|in|on|of|if|required|missing)\M)'
-            '(?:"[^"]*"|''[^'']*''|[^\s"'']+)',
+            '(?:\\?"[^"]*"|''[^'']*''|[^\s"'']+)',
             '\1[redacted]', 'gi'
         );
+        v_text := regexp_replace(v_text, '(\mauthtoken\s+)[0-9A-Za-z_]{20,}', '\1[redacted]', 'g');
         -- sshpass -p value, mysql -pvalue, curl -u name:value: other programs mean other things by -p. The last two are lazy, up
         -- to the first of these arguments, and apart from each other, since a choice between expressions never is.
         v_text := regexp_replace(v_text, '(sshpass\s+-p\s*)(?!\s|\[redacted\])(?:"[^"]*"|''[^'']*''|[^\s]+)', '\1[redacted]', 'g');

@@ -1,7 +1,8 @@
 -- sanitize_payload: a JSON document fit to be kept.
 --
 -- Promises: values under a secret's name and secrets inside strings become [redacted], also where a name and its value lie
---           side by side, as headers often do ({"name": …, "value": …}, [name, value]); what lies deeper than p_max_depth
+--           side by side, as headers often do ({"name": …, "value": …}, [name, value]) and arguments of programs
+--           (["--password", value]); what lies deeper than p_max_depth
 --           containers becomes [truncated]. A document without either comes back as it is. Null for null.
 -- Locks:    nothing.
 -- Raises:   nothing.
@@ -58,13 +59,20 @@ begin
     elsif v_kind = 'array' then
         select jsonb_agg(
             case
+                when
+                    e.argument like '--%' and jsonb_typeof(e.value) in ('string', 'number') and e.value #>> '{}' not like '-%'
+                    and counterfoil.is_secret_name(e.argument)
+                    then '"[redacted]"'::jsonb
                 when jsonb_typeof(e.value) in ('object', 'array') then counterfoil.sanitize_payload(e.value, p_max_depth - 1)
                 when jsonb_typeof(e.value) = 'string' then to_jsonb(counterfoil.redact_text(e.value #>> '{}'))
                 else e.value
             end order by e.ordinality
         )
         into v_clean
-        from jsonb_array_elements(p_document) with ordinality as e (value, ordinality);
+        from (
+            select l.value, l.ordinality, lag(l.value #>> '{}') over (order by l.ordinality) as argument
+            from jsonb_array_elements(p_document) with ordinality as l (value, ordinality)
+        ) as e;
     else
         -- Names that are secrets themselves would all be [redacted], and all but one entry lost: the others get a number.
         select jsonb_object_agg(case when k.again > 1 then format('%s (%s)', k.kept, k.again) else k.kept end, case

@@ -3,7 +3,7 @@
 begin;
 \ir ../setup.psql
 \ir setup.psql
-select plan(343);
+select plan(421);
 
 -- The whole text, and what must be left of it.
 create temporary table texts (given text, kept text) on commit drop;
@@ -181,6 +181,61 @@ insert into texts values
   ('sk-learn 1.2', 'sk-learn 1.2'),
   ('risk-averse-and-quite-long-words', 'risk-averse-and-quite-long-words'),
   ('-----BEGIN the story', '-----BEGIN the story'),
+  -- netrc, on one line and on several; pgpass.
+  ('machine api.example.org login me password hunter2', 'machine api.example.org login me password [redacted]'),
+  ('machine h' || chr(10) || '  login me' || chr(10) || '  password s3cret' || chr(10) || 'machine i login you password t', 'machine h' || chr(10) || '  login me' || chr(10) || '  password [redacted]' || chr(10) || 'machine i login you password [redacted]'),
+  ('default login anonymous password me@home', 'default login anonymous password [redacted]'),
+  ('machine learning needs a login and a password of its own', 'machine learning needs a login and a password of its own'),
+  ('the machine asks for login name and password twice', 'the machine asks for login name and password twice'),
+  ('db.example.org:5432:shop:app:hunter2', 'db.example.org:5432:shop:app:[redacted]'),
+  ('a' || chr(10) || 'localhost:5432:*:me:pa:ss' || chr(10) || '*:*:*:you:x' || chr(10) || 'b', 'a' || chr(10) || 'localhost:5432:*:me:[redacted]' || chr(10) || '*:*:*:you:[redacted]' || chr(10) || 'b'),
+  ('main.go:12:5: undefined: x', 'main.go:12:5: undefined: x'),
+  ('main.c:1234:56: error: at a:1:b:c:d', 'main.c:1234:56: error: at a:1:b:c:d'),
+  ('2001:1234:ab:cd:ef:12:34:56', '2001:1234:ab:cd:ef:12:34:56'),
+  ('fe80:12:ab:cd:ef and 12:30:15:22:11', 'fe80:12:ab:cd:ef and 12:30:15:22:11'),
+  -- Sentences.
+  ('the password is hunter2, as ever', 'the password is [redacted], as ever'),
+  ('The API key is: abc123def', 'The API key is: [redacted]'),
+  ('her password was "swordfish".', 'her password was [redacted].'),
+  ('new passphrase is `correct-horse` now', 'new passphrase is [redacted] now'),
+  ('password: swordfish', 'password: [redacted]'),
+  ('the password is too short', 'the password is too short'),
+  ('the password is 8 to 64 characters long', 'the password is 8 to 64 characters long'),
+  ('the password is required; the token is "expired" or ''invalid''', 'the password is required; the token is "expired" or ''invalid'''),
+  ('the secret is base64-encoded, its signature was sha256-hashed', 'the secret is base64-encoded, its signature was sha256-hashed'),
+  ('the token was issued 2026-01-31', 'the token was issued 2026-01-31'),
+  ('the secretary is room12b', 'the secretary is room12b'),
+  ('next token is 12 bytes, page token is abc12345', 'next token is 12 bytes, page token is abc12345'),
+  -- ?key=
+  ('GET https://maps.example/json?key=aB3' || repeat('xY7', 6) || '&q=1', 'GET https://maps.example/json?key=[redacted]&q=1'),
+  ('/v1?a=1&key=' || repeat('0a', 16), '/v1?a=1&key=[redacted]'),
+  ('/v1?key=name&x=1', '/v1?key=name&x=1'),
+  ('/v1?key=some-long-slug-of-2026-with-words', '/v1?key=some-long-slug-of-2026-with-words'),
+  ('/v1?key=aVeryLongCamelCaseNameOfAField', '/v1?key=aVeryLongCamelCaseNameOfAField'),
+  ('/v1?key=123456789012345678901234567890', '/v1?key=123456789012345678901234567890'),
+  ('/v1?sortkey=' || repeat('xY7', 6), '/v1?sortkey=' || repeat('xY7', 6)),
+  -- Discord, Mailgun, ngrok, Azure DevOps.
+  ('bot MTIz' || repeat('aB3z', 5) || '.G1x' || 'YzA.' || repeat('aB_-', 9) || ' ready', 'bot [redacted] ready'),
+  ('Module.method.' || repeat('aB_-', 9), 'Module.method.' || repeat('aB_-', 9)),
+  ('https://discord' || 'app.com/api/v10/web' || 'hooks/123/ab-C_d?wait=true', 'https://discordapp.com/api/v10/webhooks/[redacted]?wait=true'),
+  ('https://discord.com/api/webhooks', 'https://discord.com/api/webhooks'),
+  ('api:' || 'key-' || repeat('0a', 16), 'api:[redacted]'),
+  ('key-' || repeat('0a', 15) || ' primary-key-1', 'key-' || repeat('0a', 15) || ' primary-key-1'),
+  ('ngrok 2' || repeat('aB', 13) || '_' || repeat('x7', 10) || 'y', 'ngrok [redacted]'),
+  ('ngrok config add-authtoken ' || repeat('aB7', 8), 'ngrok config add-authtoken [redacted]'),
+  ('an authtoken can be made', 'an authtoken can be made'),
+  ('row 2' || repeat('ab', 12) || '_' || repeat('x7', 10), 'row 2' || repeat('ab', 12) || '_' || repeat('x7', 10)),
+  (repeat('aB3z', 19) || 'AZ' || 'DOaB3z', '[redacted]'),
+  (repeat('aB3z', 18) || 'AZ' || 'DOaB3z', repeat('aB3z', 18) || 'AZ' || 'DOaB3z'),
+  ('pat ' || repeat('a2bz', 13) || '!', 'pat [redacted]!'),
+  (repeat('abcz', 13), repeat('abcz', 13)),
+  (repeat('a2bz', 12) || ' ' || repeat('a2bz', 14) || ' ' || repeat('a8bz', 13), repeat('a2bz', 12) || ' ' || repeat('a2bz', 14) || ' ' || repeat('a8bz', 13)),
+  -- Arguments as JSON.
+  ('["--password","x y","-v"]', '["--password",[redacted],"-v"]'),
+  ('["psql", "--db-password", "x", "--verbose"]', '["psql", "--db-password", [redacted], "--verbose"]'),
+  ('{\"args\": [\"--token\",\"abc\"]}', '{\"args\": [\"--token\",[redacted]]}'),
+  ('["--token","--verbose"]', '["--token","--verbose"]'),
+  ('["--tokens","5"]', '["--tokens","5"]'),
   ('task: done', 'task: done'),
   ('sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08', 'sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08');
 select is(counterfoil.redact_text(t.given), t.kept, translate(left(t.given, 40), e'\n', ' ')) from texts as t;
@@ -209,6 +264,17 @@ from (values
   ('gl' || 'pat-', repeat('a-B_3', 4)), ('GOC' || 'SPX-', repeat('a-B_3', 5)), ('dckr' || '_pat_', repeat('a-B_3', 5)), ('AI' || 'za', repeat('a-B_3', 7)),
   ('sq0' || 'atp-', repeat('a-B_3', 9)), ('hv' || 's.', repeat('a-B_3', 18)), ('xo' || 'xp-', repeat('12-34', 4)), ('ya' || '29.', repeat('a-B_3', 20))
 ) as v (start, rest);
+
+-- A text full of keys of all kinds is taken part by part, and comes out the same.
+select is(
+  counterfoil.redact_text(string_agg(k.key || ' and ', '' order by n.n, k.key)), repeat('[redacted] and ', 6 * 150),
+  'hundreds of keys')
+from generate_series(1, 150) as n (n)
+cross join (values ('gh' || 'p_' || repeat('a', 36)), ('sk-' || repeat('aB3', 15)), ('AKIA' || repeat('A1', 8)), ('key-' || repeat('0a', 16)),
+  ('SG.' || repeat('a', 22) || '.' || repeat('b', 43)), ('hv' || 's.' || repeat('a', 24))) as k (key);
+select is(
+  (select array_agg(p.part) from generate_series(1, 40) as p (part) where counterfoil.vendor_key_pattern(p.part) is not null),
+  (select array_agg(p.part) from generate_series(1, 17) as p (part)), 'no part is left out');
 
 -- Names of secrets, and others.
 select is(counterfoil.is_secret_name(n.name), true, n.name || ' is secret')
@@ -253,7 +319,9 @@ from (values
   ('[["authorization", "Token abc"], ["Set-Cookie", "a=b"], ["accept", "x"], ["X-Auth-Token", "abc"]]',
    '[["authorization", "[redacted]"], ["Set-Cookie", "[redacted]"], ["accept", "x"], ["X-Auth-Token", "[redacted]"]]'),
   ('{"a": ["password", "username"], "b": [["token", "x", "y"]], "name": "token", "values": [1]}', '{"a": ["password", "username"], "b": [["token", "x", "y"]], "name": "token", "values": [1]}'),
-  ('{"headers": {"Authorization": ["Token abc"], "cookie": {"a": "b"}}}', '{"headers": {"Authorization": "[redacted]", "cookie": "[redacted]"}}')
+  ('{"headers": {"Authorization": ["Token abc"], "cookie": {"a": "b"}}}', '{"headers": {"Authorization": "[redacted]", "cookie": "[redacted]"}}'),
+  ('{"args": ["run", "--password", "x", "--pin", 7, "--api-key", 7]}', '{"args": ["run", "--password", "[redacted]", "--pin", 7, "--api-key", "[redacted]"]}'),
+  ('["--token", "--max-tokens", "5", "--next-page-token", "x", "--secret", null, "--password"]', '["--token", "--max-tokens", "5", "--next-page-token", "x", "--secret", null, "--password"]')
 ) as d (given, kept);
 
 -- Time: what a pattern begins with, over and over, four times as long, may take four times as long, not sixteen times. The best
@@ -291,7 +359,12 @@ from (values
   ('', 'password="', ''), ('password="', '\', ''), ('api', ' ', 'key'), ('', 'pwd=/ ', ''), ('', 'expected ', 'token'), ('', 'unexpected token: x ', ''),
   ('', '<password>', ''), ('token <', 'a', ''), ('token --', 'a-', ''), ('', '--token x ', ''), ('--token', ' ', ''),
   ('', 'mysql ', ' -px'), ('', 'mysql -px ', ''), ('', 'curl ', ' -u a:b'), ('', 'curl -u a:b ', ''), ('curl ', '-u ', ''), ('', 'sshpass -p ', ''),
-  ('password ', '''', ''), ('', 'identified with ', ''), ('', 'password ''a'' ', '')
+  ('password ', '''', ''), ('', 'identified with ', ''), ('', 'password ''a'' ', ''),
+  ('', 'machine a login ', ''), ('', 'machine ', ' password x'), ('machine', ' ', 'x'), ('', 'machine a login b password c ', ''), ('', e'a.b:12:', ''),
+  ('', e'a.b:12:c:d:e\n', ''), ('a.', 'b.', ':12:c:d:e'), ('', e'\n ', 'a.b:12:c:d:'), ('', 'password is ', ''), ('password is ', 'a', ''), ('password is ', '9', ''),
+  ('', 'token is a1b2c3d4 ', ''), ('token is', ' ', ''), ('', '?key=', ''), ('?key=', 'aB', ''), ('', '?key=' || repeat('aB3', 6), ''), ('', 'MTIz', '.'),
+  ('M', 'a.', ''), ('token ', 'a2', ''), ('', '["--password","', ''), ('["--password",', ' ', '"x"'), ('', 'authtoken ', ''), ('', 'key-', ''),
+  ('', 'gh' || 'p_' || repeat('a', 36) || ' ', '')
 ) as h (head, unit, tail);
 select lives_ok($$ select counterfoil.sanitize_payload(jsonb_build_object('token', '', 'a', (select jsonb_agg('{"name": "x", "value": ["authorization", "y"]}'::jsonb) from generate_series(1, 3000))), 32) $$, 'many small parts');
 
