@@ -2,7 +2,8 @@
 --
 -- Promises: one answer per key, in the order asked; a key asked for twice is claimed once. claimed = true means that the
 --           caller now holds the receipt's lease and computes it. Otherwise the receipt says what there is: a result
---           or a terminal failure (memoised), or somebody's live lease, to be asked for again after retryAfterMs.
+--           or a terminal failure (memoised), or somebody's live lease, to be asked for again after retryAfterMs. Of several
+--           keys one may be queued: it was given up while the call waited for another; ask again, it is open.
 --           A new, queued, repairably failed, lapsed or outdated receipt is claimed. Options (p_options): forceRefresh claims
 --           results too, forceFailedRefresh terminal failures, reclaimRunning takes live leases over, reclaimOwnRun those
 --           of earlier attempts of the same run; leaseSeconds (clamped to 5…300); leaseAware demands a lease id for each key.

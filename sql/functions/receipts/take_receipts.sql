@@ -1,7 +1,7 @@
 -- take_receipts: claims receipts; the work behind claim_receipts.
 --
 -- Promises: see claim_receipts.
--- Locks:    receipts that are new, inserted in key order; then those that exist and seem open, in key order.
+-- Locks:    receipts that are new, inserted in key order; then those that exist and seem open, in key order; none later.
 -- Raises:   RL001, RL004 attempt_lease_not_current, RL008; see claim_receipts.
 -- Since:    1
 
@@ -120,7 +120,7 @@ begin
         ) as w;
     end if;
 
-    -- Once, or again where between the look and the answer retention took a receipt away, or its holder gave it up.
+    -- Once; with one key again, where between the look and the answer retention took it away, or its holder gave it up.
     loop
         v_now := clock_timestamp();
         insert into counterfoil.step_receipts as r (
@@ -213,16 +213,27 @@ begin
                 return;
             end if;
         else
+            -- Not again: whoever holds some of the keys may not wait for one before them. What was given up or taken away in
+            -- between is said to be queued, to be asked for at once.
             return query
-            select a.ordinal, a.key, counterfoil.receipt_document(a.receipt, v_now, true, a.mine), a.mine and a.nth = 1
+            select
+                a.ordinal, a.key,
+                case
+                    when a.is_answered then counterfoil.receipt_document(a.receipt, v_now, true, a.mine)
+                    else jsonb_build_object(
+                        'key', a.key, 'status', 'queued', 'runId', coalesce((a.receipt).run_id, p_run_id), 'leaseOwnerAttempt', null,
+                        'claims', coalesce((a.receipt).claims, 1), 'updatedAt', counterfoil.iso_time(v_now), 'retryAfterMs', 1
+                    )
+                end,
+                a.mine and a.nth = 1
             from (
                 select
                     g.ordinality::integer as ordinal, g.key, k.receipt, m.mine,
                     row_number() over (partition by g.key order by g.ordinality) as nth,
-                    bool_and(m.mine or ((k.receipt).key is not null and not counterfoil.receipt_is_open(
+                    m.mine or ((k.receipt).key is not null and not counterfoil.receipt_is_open(
                         k.receipt, v_now, p_run_id, p_run_attempt, w.lease_id,
                         v_reclaim_running, v_reclaim_own_run, v_force_refresh, v_force_failed_refresh
-                    ))) over () as is_answered
+                    )) as is_answered
                 from unnest(p_keys) with ordinality as g (key, ordinality)
                 join unnest(v_keys, v_lease_ids) as w (key, lease_id) on w.key = g.key
                 left join lateral (
@@ -238,11 +249,8 @@ begin
                     ) as mine
                 ) as m
             ) as a
-            where a.is_answered
             order by a.ordinal;
-            if found then
-                return;
-            end if;
+            return;
         end if;
     end loop;
 end
