@@ -92,7 +92,8 @@ class Connection(H11Protocol):
         elif now - self._idle_since >= head_seconds and self._is_idle():
             # Where nothing came, a 408 could be taken for the answer to what comes next.
             if self.conn.trailing_data[0] and not self._refused:
-                self._close_with(refusal(408, "head_too_slow", "The request did not come in time."))
+                late = "The request did not come in time."
+                self._close_with(refusal(408, "head_too_slow", late, retryable=True))
             else:
                 self.transport.close()
 
