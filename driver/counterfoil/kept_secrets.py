@@ -6,12 +6,18 @@ from __future__ import annotations
 import json
 import os
 import secrets
+from collections.abc import Mapping
 from pathlib import Path
+
+from psycopg import pq
+from psycopg.conninfo import conninfo_to_dict
 
 from counterfoil.embedded import EmbeddedServer
 from counterfoil.settings import Secret, Settings
 
 _FILE = "secrets.json"
+_DATABASE = "database"
+"""Beside the secrets: which database the stack was last started for."""
 
 
 def local_secrets() -> dict[str, str]:
@@ -22,24 +28,49 @@ def local_secrets() -> dict[str, str]:
     }
 
 
-def keep_secrets(folder: Path) -> dict[str, str]:
-    """The secrets of the stack in ``folder`` as environment variables, made if there are none."""
+def keep_secrets(folder: Path, dsn: str) -> dict[str, str]:
+    """The secrets of the stack in ``folder`` as environment variables, made if there are none.
+
+    ``dsn``: the stack's database, for which they are from now on.
+    """
     known = _known(folder)
-    if not known:
-        known = local_secrets()
+    kept = (_secrets(known) or local_secrets()) | {_DATABASE: _place(dsn)}
+    if kept != known:
         folder.mkdir(parents=True, exist_ok=True)
-        descriptor = os.open(folder / _FILE, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        written = folder / f"{_FILE}.{os.getpid()}"
+        descriptor = os.open(written, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         with os.fdopen(descriptor, "w") as file:
-            json.dump(known, file)
-    return known
+            json.dump(kept, file)
+        written.replace(folder / _FILE)
+    return _secrets(kept)
 
 
 def signing_keys(settings: Settings) -> tuple[tuple[str, Secret], ...]:
-    """The keys to sign with: those of the settings, else of this machine's stack; may be none."""
+    """The keys to sign with: those of the settings, else of this machine's stack; may be none.
+
+    The stack's are for its own database: none where the settings name another.
+    """
     if settings.signing_keys:
         return settings.signing_keys
     known = _known(EmbeddedServer.default().home)
-    return Settings.load(environment=known).signing_keys if known else ()
+    if settings.dsn and known.get(_DATABASE) != _place(settings.dsn):
+        return ()
+    return Settings.load(environment=_secrets(known)).signing_keys if known else ()
+
+
+def _place(dsn: str) -> str:
+    """Which database ``dsn`` leads to: host, port and name, as libpq takes them."""
+    defaults = {
+        option.keyword.decode(): (option.val or b"").decode()
+        for option in pq.Conninfo.get_defaults()
+    }
+    given = defaults | {name: str(value) for name, value in conninfo_to_dict(dsn).items()}
+    host = given["host"] or given["hostaddr"]
+    return f"{host} {given['port']} {given['dbname'] or given['user']}"
+
+
+def _secrets(known: Mapping[str, str]) -> dict[str, str]:
+    return {name: value for name, value in known.items() if name != _DATABASE}
 
 
 def _known(folder: Path) -> dict[str, str]:

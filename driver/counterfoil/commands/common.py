@@ -74,15 +74,34 @@ def settings_of(
     return Settings.load({"dsn": dsn, "schema": schema, **flags}, file=config)
 
 
-def dsn_of(settings: Settings) -> str:
+def started_dsn(settings: Settings) -> str:
     """The database to work on; starts the embedded server where none is named."""
     return settings.dsn or EmbeddedServer.default().ensure().dsn()
 
 
+def dsn_of(settings: Settings) -> str:
+    """The database to work on, for commands about what is there already.
+
+    Raises CliError where none is named and the embedded server does not run.
+    """
+    if settings.dsn:
+        return settings.dsn
+    server = EmbeddedServer.default()
+    if not server.is_running():
+        raise CliError(
+            f"no database is named, and no server runs in {server.home}: start it with its "
+            "stack (counterfoil up) or alone (counterfoil migrate), or name another database "
+            "with --dsn or COUNTERFOIL_DSN"
+        )
+    return server.dsn()
+
+
 @asynccontextmanager
-async def functions_of(settings: Settings) -> AsyncIterator[Functions]:
-    """The stored functions, through one connection."""
-    dsn = await asyncio.to_thread(dsn_of, settings)
+async def functions_of(
+    settings: Settings, named: Callable[[Settings], str] = dsn_of
+) -> AsyncIterator[Functions]:
+    """The stored functions, through one connection to the database that ``named`` finds."""
+    dsn = await asyncio.to_thread(named, settings)
     async with Database(
         dsn, schema=settings.schema, max_size=1, application_name="counterfoil cli"
     ) as database:

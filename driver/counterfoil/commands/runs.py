@@ -17,12 +17,12 @@ from counterfoil.commands.common import (
     Dsn,
     Org,
     Schema,
-    dsn_of,
     functions_of,
     out,
     print_whole,
     run_async,
     settings_of,
+    started_dsn,
     told,
 )
 from counterfoil.errors import CounterfoilError, IdentityConflictError
@@ -95,7 +95,7 @@ def launch(
     if run_id_field is None:
         out.print(f"batch {plan.batch}", markup=False)
     try:
-        admitted = run_async(admit_all(dsn_of(settings), settings.schema, launches))
+        admitted = run_async(admit_all(started_dsn(settings), settings.schema, launches))
     except CounterfoilError as error:
         faults = [fault_of(error, launches, rows, input_file)]
         if isinstance(error, IdentityConflictError) and run_id_field is None:

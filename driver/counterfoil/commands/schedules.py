@@ -18,6 +18,7 @@ from counterfoil.commands.common import (
     out,
     run_async,
     settings_of,
+    started_dsn,
     told,
 )
 from counterfoil.cron import CronError, parse_cron
@@ -92,7 +93,7 @@ def create(
     launch |= {key: option for key, option in options.items() if option is not None}
 
     async def make() -> str:
-        async with functions_of(settings) as functions:
+        async with functions_of(settings, started_dsn) as functions:
             made = await functions.create_schedule(
                 org, name, parsed, time_zone, launch, overlap, catch_up, catch_up_seconds, replace
             )

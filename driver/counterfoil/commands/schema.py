@@ -18,6 +18,7 @@ from counterfoil.commands.common import (
     err,
     out,
     settings_of,
+    started_dsn,
     told,
 )
 
@@ -29,7 +30,7 @@ app = typer.Typer()
 def migrate(dsn: Dsn = None, schema: Schema = None, config: Config = None) -> None:
     """Install or upgrade the schema. Again is harmless; two at once are safe."""
     settings = settings_of(dsn, schema, config)
-    out.print(str(migrations.migrate(dsn_of(settings), settings.schema)), markup=False)
+    out.print(str(migrations.migrate(started_dsn(settings), settings.schema)), markup=False)
 
 
 @app.command()

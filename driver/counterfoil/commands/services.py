@@ -16,10 +16,10 @@ from counterfoil.commands.common import (
     LogLevel,
     Org,
     Schema,
-    dsn_of,
     err,
     out,
     settings_of,
+    started_dsn,
     told,
 )
 from counterfoil.embedded import EmbeddedServer
@@ -157,12 +157,12 @@ def up(
     running = detached(folder)
     if running:
         raise CliError(f"the stack runs already ({', '.join(running)}); counterfoil down stops it")
-    server = dsn_of(settings)
+    server = started_dsn(settings)
     out.print(str(migrations.migrate(server, settings.schema)), markup=False)
     environment = {
         "COUNTERFOIL_DSN": server,
         "COUNTERFOIL_SCHEMA": settings.schema,
-        **({} if settings.signing_keys else keep_secrets(folder)),
+        **({} if settings.signing_keys else keep_secrets(folder, server)),
     }
     if config is not None:
         environment["COUNTERFOIL_CONFIG"] = str(config.resolve())

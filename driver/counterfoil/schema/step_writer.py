@@ -87,8 +87,9 @@ class StepWriter:
             "set transaction isolation level read committed, read write;\n"
             f"set local lock_timeout = {wait};\n"
             f"set local statement_timeout = {wait};\n"
-            f"select pg_catalog.pg_advisory_xact_lock(pg_catalog.hashtextextended({key}, 0));\n"
-            + settings_sql(timeouts)
+            # Not selected: psql would print the answer of each step of a plan.
+            "do $do$ begin perform pg_catalog.pg_advisory_xact_lock("
+            f"pg_catalog.hashtextextended({key}, 0)); end $do$;\n" + settings_sql(timeouts)
         )
         if state.owner is not None and state.owner != state.current_user:
             owner = '"' + state.owner.replace('"', '""') + '"'

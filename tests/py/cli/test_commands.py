@@ -13,7 +13,10 @@ from typing import Any
 
 import psycopg
 import pytest
+from typer.testing import CliRunner
 
+from counterfoil.cli import app
+from counterfoil.kept_secrets import keep_secrets
 from counterfoil.launching import admit_all
 from tests.servers.databases import create_database, drop_database
 
@@ -120,10 +123,46 @@ def test_a_login_without_a_role_is_told_which_there_are(cli: Cli) -> None:
             connection.execute(f"drop role {login}".encode())
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        *("status", "verify", "plan", "prepare-indexes", "runs", "run r", "cancel r", "resume r e"),
+        *(
+            "logs r",
+            "search words",
+            "search-runs",
+            "retention o",
+            "health",
+            "maintain",
+            "blocked",
+            "schedule list",
+        ),
+        *("replay o r e --reason w", "replay-all --reason w", "skip o r e --reason w"),
+    ],
+)
+def test_what_asks_about_a_database_starts_no_server(
+    command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("COUNTERFOIL_DSN", raising=False)
+    monkeypatch.setenv("COUNTERFOIL_HOME", str(tmp_path / "home"))
+    said = CliRunner().invoke(app, command.split())
+    assert said.exit_code == 1
+    assert f"no server runs in {tmp_path / 'home'}: start it" in said.output.replace("\n", " ")
+    for way_out in ("(counterfoil up)", "(counterfoil migrate)", "--dsn", "COUNTERFOIL_DSN"):
+        assert way_out in said.output
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_worker_takes_no_key_of_a_stack_that_has_another_database(cli: Cli) -> None:
+    command = ("worker", "counterfoil.demonstration.play", "--receipts", "gateway")
+    keep_secrets(cli.folder / ".counterfoil", "host=elsewhere dbname=app")
+    assert "set COUNTERFOIL_SIGNING_KEYS" in cli(*command, code=1)
+
+
 def test_a_folder_that_cannot_be_made_is_named(cli: Cli, tmp_path: Path) -> None:
     (tmp_path / ".counterfoil").write_text("not a folder")
     del cli.environment["COUNTERFOIL_DSN"]
-    assert str(tmp_path / ".counterfoil") in cli("runs", code=1)
+    assert str(tmp_path / ".counterfoil") in cli("migrate", code=1)
 
 
 def test_rows_are_launched_once_listed_and_cancelled(cli: Cli) -> None:

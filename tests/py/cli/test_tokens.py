@@ -10,6 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from counterfoil.cli import app
+from counterfoil.kept_secrets import keep_secrets
 from counterfoil.settings import Secret
 from counterfoil.tokens import TokenSigner
 from tests.py.driver.scene import KEY as SCENES_KEY
@@ -55,6 +56,40 @@ def test_the_key_of_this_machines_stack_signs_where_no_other_is_given(
     assert said.exit_code == 0, said.output
     signer = TokenSigner([("local", Secret(KEY))], "counterfoil")
     assert signer.check(said.stdout.strip(), frozenset({"reader"})).org_id == "default"
+
+
+@pytest.mark.parametrize(
+    ("dsn", "is_the_stacks"),
+    [
+        ("", True),
+        ("postgresql://me:secret@db.example:6432/app", True),
+        ("host=db.example port=6432 dbname=app user=another", True),
+        ("postgresql://me@db.example:6432/other", False),
+        ("postgresql://me@db.example:5432/app", False),
+        ("postgresql://me@10.0.0.1:6432/app", False),
+        ("host=/run/postgresql port=6432 dbname=app", False),
+    ],
+)
+def test_the_stacks_key_signs_for_the_stacks_database_alone(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, dsn: str, is_the_stacks: bool
+) -> None:
+    monkeypatch.delenv("COUNTERFOIL_SIGNING_KEYS", raising=False)
+    monkeypatch.setenv("COUNTERFOIL_HOME", str(tmp_path))
+    monkeypatch.setenv("COUNTERFOIL_DSN", dsn)
+    first = keep_secrets(tmp_path, "postgresql://db.example/elsewhere")
+    kept = keep_secrets(tmp_path, "postgresql://me@db.example:6432/app")
+    assert kept == first  # a stack that moves keeps its secrets
+    key = kept["COUNTERFOIL_SIGNING_KEYS"].partition(":")[2]
+    said = CliRunner().invoke(app, ["token"])
+    assert (said.exit_code == 0) is is_the_stacks
+    if is_the_stacks:
+        signer = TokenSigner([("local", Secret(key))], "counterfoil")
+        assert signer.check(said.stdout.strip(), frozenset({"reader"})).org_id == "default"
+    else:
+        assert "set COUNTERFOIL_SIGNING_KEYS" in said.output
+    # A key of one's own is good anywhere.
+    monkeypatch.setenv("COUNTERFOIL_SIGNING_KEYS", f"k:{KEY}")
+    assert CliRunner().invoke(app, ["token"]).exit_code == 0
 
 
 async def test_the_receipts_by_hand_work_as_the_page_shows_them(

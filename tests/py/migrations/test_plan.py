@@ -41,6 +41,7 @@ def test_a_first_install_by_psql(
     script = plan(second_database, schema, source=tree.root)
     done = psql(second_database, script)
     assert done.returncode == 0, done.stderr
+    assert done.stdout == "", "it answers nothing, not even with an empty table"
     assert outcome(second_database, schema) == outcome(database, schema)
     assert str(verify(second_database, schema, source=tree.root)) == str(
         verify(database, schema, source=tree.root)
