@@ -19,6 +19,7 @@ _NAMED = {
     "@hourly": "0 * * * *",
 }
 _LAST_OF_MONTH = 9
+_LONGEST = 1000
 _ALLOWED = {
     "Bad minute": "minutes are 0 to 59",
     "Bad hour": "hours are 0 to 23",
@@ -38,6 +39,8 @@ def parse_cron(expression: str) -> dict[str, JsonValue]:
     ``L`` and ``LW`` as day (last day, last working day), ``5L`` and ``MON#2`` as weekday are known
     too. Raises CronError.
     """
+    if len(expression) > _LONGEST:
+        raise CronError(f"a cron expression has at most {_LONGEST} characters")
     fields = _NAMED.get(expression.strip().lower(), expression).split()
     if len(fields) != 5:
         raise CronError(

@@ -21,16 +21,20 @@ Connection = psycopg.Connection[Any]
 
 
 def unsettled(connection: Connection, plays: Sequence[str]) -> list[str]:
-    """Ids of runs that a worker has, or would claim now or in a moment."""
+    """Ids of runs that a worker has, would claim now or in a moment, or has to end, since their
+    deadline has passed; and names of schedules that are due."""
     return [
-        row["run_id"]
+        row["name"]
         for row in _rows(
             connection,
-            "select r.run_id from counterfoil.runs as r"
+            "select r.run_id as name from counterfoil.runs as r"
             " left join counterfoil.run_queue as q on q.org_id = r.org_id and q.run_id = r.run_id"
-            " where r.ended_at is null and r.play_name = any(%s) and (r.status = 'running'"
+            " where r.ended_at is null and (r.deadline_at <= clock_timestamp()"
+            " or r.play_name = any(%s) and (r.status = 'running'"
             " or q.state in ('ready', 'sleeping')"
-            " and q.ready_at <= clock_timestamp() + interval '0.2 seconds')",
+            " and q.ready_at <= clock_timestamp() + interval '0.2 seconds'))"
+            " union all select s.name from counterfoil.schedules as s"
+            " where s.look_at <= clock_timestamp()",
             list(plays),
         )
     ]

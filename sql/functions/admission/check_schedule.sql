@@ -86,8 +86,12 @@ begin
         v_where := 'p_launch.' || v_fault[1];
         perform counterfoil.raise_invalid_argument(format('%s %s.', v_where, v_fault[2]), v_where, v_fault[3]);
     end if;
-    -- What a firing adds is small and known.
-    if octet_length(p_launch::text) + 2000 > counterfoil.setting_integer('launch_max_bytes') then
+    -- A firing adds these, the name twice, and some 400 bytes of fields and times.
+    if
+        octet_length(p_launch::text) + 600
+        + octet_length(jsonb_build_array(p_org_id, p_name, p_name, p_time_zone, p_cron -> 'expression')::text)
+        > counterfoil.setting_integer('launch_max_bytes')
+    then
         perform counterfoil.raise_payload_too_large(
             'p_launch leaves no room for what a firing adds within launch_max_bytes.', 'p_launch',
             'Keep large input elsewhere and pass a reference, or raise the setting launch_max_bytes.'

@@ -85,9 +85,13 @@ begin
     select string_agg(d.argument, ', ' order by d.argument) into v_differs
     from (
         values
-            ('p_cron', v_stands.cron is distinct from v_made.cron or v_stands.minutes is distinct from v_made.minutes
-                or v_stands.hours is distinct from v_made.hours or v_stands.days is distinct from v_made.days
-                or v_stands.months is distinct from v_made.months or v_stands.weekdays is distinct from v_made.weekdays),
+            ('p_cron', (
+                v_stands.cron, v_stands.minutes, v_stands.hours, v_stands.days, v_stands.last_day, v_stands.last_working_day,
+                v_stands.months, v_stands.weekdays, v_stands.nth_weekdays, v_stands.day_and_weekday, v_stands.every_real_hour
+            ) is distinct from (
+                v_made.cron, v_made.minutes, v_made.hours, v_made.days, v_made.last_day, v_made.last_working_day,
+                v_made.months, v_made.weekdays, v_made.nth_weekdays, v_made.day_and_weekday, v_made.every_real_hour
+            )),
             ('p_time_zone', v_stands.time_zone is distinct from v_made.time_zone),
             ('p_launch', v_stands.launch is distinct from v_made.launch),
             ('p_overlap', v_stands.overlap is distinct from v_made.overlap),

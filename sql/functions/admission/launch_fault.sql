@@ -1,7 +1,8 @@
 -- launch_fault: what is wrong with a launch document.
 --
 -- Promises: null for a good document, else {field, message, hint} of the first fault; field is empty when the document
---           itself is no object. Optional fields may be JSON null. Unknown fields are nobody's business.
+--           itself is no object. Optional fields may be JSON null. Unknown fields are nobody's business, but for
+--           those of retryPolicy.
 -- Locks:    nothing.
 -- Raises:   nothing: its caller knows which launch of how many it is.
 -- Since:    1
@@ -120,6 +121,18 @@ begin
     end;
     if v_fault is not null or coalesce(jsonb_typeof(v_policy), 'null') = 'null' then
         return v_fault;
+    end if;
+
+    -- Its fields are Counterfoil's own: one that is misspelt would be a policy that nobody follows.
+    select left(k.field, 100) into v_field
+    from jsonb_object_keys(v_policy) as k (field)
+    where k.field not in ('backoffBaseMs', 'backoffMaxMs', 'jitter', 'nonRetryableErrors')
+    order by k.field
+    limit 1;
+    if found then
+        return array[
+            'retryPolicy.' || v_field, 'is unknown', 'Give backoffBaseMs, backoffMaxMs, jitter or nonRetryableErrors.'
+        ];
     end if;
 
     select array['retryPolicy.' || f.field, format('must be a number from %s to %s', f.minimum, f.maximum), 'Give it as a JSON number.']

@@ -1,7 +1,7 @@
 -- list_schedules: the schedules of an org, by name.
 --
 -- Promises: up to p_limit after p_after_name: name, next firing, and a document that says all about it. The template is
---           told without its executorToken and its bypass token.
+--           told without its credentials.
 -- Locks:    nothing.
 -- Raises:   RL001.
 -- Since:    1
@@ -27,7 +27,7 @@ begin
             'name', s.name,
             'cron', s.cron,
             'timeZone', s.time_zone,
-            'launch', s.launch - array['executorToken', 'vercelProtectionBypassToken'],
+            'launch', counterfoil.public_launch(s.launch),
             'overlap', s.overlap,
             'catchUp', s.catch_up,
             'catchUpSeconds', s.catch_up_seconds,

@@ -1,12 +1,13 @@
 -- claim_attempts: gives a worker runs to execute.
 --
--- Promises: up to p_limit attempts under a lease, each run once, to nobody else. Orgs take turns, one run an org and turn,
---           beginning after the org that this worker, or before its first claim the latest of the others, was served last;
---           within an org by priority, then age. Orgs that have no room under max_active are passed over, about a hundred a
---           claim. The first claim of a run writes run.started; a claim after a public wait continues the same attempt,
---           writes run.resumed and says in `resumed` what ended the wait. The cost is that of what is claimed and of the
---           number of plays, never of what waits: orgs are found by jumps along the index of ready runs. A run whose
---           deadline is over does not begin: it leaves the queue, some twenty a claim, and recovery ends it.
+-- Promises: up to p_limit attempts, never over claim_batch_max, under a lease, each run once, to nobody else. Orgs take
+--           turns, one run an org and turn, beginning after the org that this worker, or before its first claim the
+--           latest of the others, was served last; within an org by priority, then age. Orgs that have no room under
+--           max_active are passed over, about a hundred a claim. The first claim of a run writes run.started; a claim
+--           after a public wait continues the same attempt, writes run.resumed and says in `resumed` what ended the
+--           wait. The cost is that of what is claimed and of the number of plays, never of what waits: orgs are found by
+--           jumps along the index of ready runs. A run whose deadline is over does not begin: it leaves the queue, some
+--           twenty a claim, and recovery ends it.
 -- Locks:    rows of admission_counters where limits apply, queue rows, runs, all skipping what is locked; then attempts
 --           and lanes of the runs it holds. It waits for no other claim.
 -- Raises:   RL001.
@@ -53,7 +54,8 @@ declare
     v_last text;
     v_turn text[];
     v_caps bigint[];
-    v_left bigint := p_limit::bigint;
+    v_limit integer := least(p_limit, counterfoil.setting_integer('claim_batch_max'))::integer;
+    v_left bigint := v_limit::bigint;
     v_counting boolean;
     v_all_counted boolean := false;
     v_shard smallint;
@@ -66,7 +68,7 @@ declare
     v_late integer := 0;
 begin
     perform counterfoil.check_id(p_worker, 'p_worker');
-    perform counterfoil.check_limit(p_limit, 1, counterfoil.setting_integer('claim_batch_max'), 'p_limit');
+    perform counterfoil.check_limit(p_limit, 1, 2147483647, 'p_limit');
     perform counterfoil.check_id(v_lane, 'p_release_lane');
     if cardinality(v_plays) > 0 then
         perform counterfoil.check_id(p.play_name, format('p_plays[%s]', p.ordinal))
@@ -83,7 +85,7 @@ begin
         from counterfoil.admission_limits as a
         where num_nonnulls(a.max_queued, a.max_active, a.launches_per_minute) > 0
     );
-    perform counterfoil.wake_sleepers(v_lane, v_plays, greatest(p_limit, 100));
+    perform counterfoil.wake_sleepers(v_lane, v_plays, greatest(v_limit, 100));
 
     select w.claim_cursor, w.last_seen_at into v_seen from counterfoil.workers as w where w.worker = p_worker;
     v_start := v_seen.claim_cursor;
@@ -99,7 +101,7 @@ begin
         ) as f;
     end if;
     v_cursor := v_start;
-    v_orgs := counterfoil.next_ready_orgs(v_lane, v_plays, v_start, p_limit);
+    v_orgs := counterfoil.next_ready_orgs(v_lane, v_plays, v_start, v_limit);
     v_found := cardinality(v_orgs);
     v_last := v_orgs[v_found];
 
@@ -115,8 +117,8 @@ begin
     while v_left > 0 and v_late < 20 loop
         if cardinality(v_orgs) = 0 then
             -- Orgs that have no room, or whose runs others hold, must not keep the turn from those behind them.
-            exit when v_found < p_limit or v_passed >= 100;
-            v_orgs := counterfoil.next_ready_orgs(v_lane, v_plays, v_last, p_limit);
+            exit when v_found < v_limit or v_passed >= 100;
+            v_orgs := counterfoil.next_ready_orgs(v_lane, v_plays, v_last, v_limit);
             v_found := cardinality(v_orgs);
             v_passed := v_passed + v_found;
             v_orgs := array(

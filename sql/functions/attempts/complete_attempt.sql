@@ -29,7 +29,7 @@ declare
     v_replayed boolean := true;
 begin
     perform counterfoil.check_attempt_arguments(p_org_id, p_run_id, p_attempt, p_lease_id);
-    v_payload := counterfoil.terminal_payload(p_completion, p_attempt, 'p_completion');
+    v_payload := counterfoil.terminal_payload(p_completion, p_attempt, 'p_completion', true);
 
     v_shards := counterfoil.hold_before_run(p_org_id, p_run_id, true);
     v_run := counterfoil.hold_run(p_org_id, p_run_id, true);

@@ -29,7 +29,7 @@ declare
     v_replayed boolean := true;
 begin
     perform counterfoil.check_attempt_arguments(p_org_id, p_run_id, p_attempt, p_lease_id);
-    perform counterfoil.runner_terminal_payload(p_terminal, p_attempt, 'p_terminal');
+    perform counterfoil.runner_terminal_payload(p_terminal, p_attempt, 'p_terminal', true);
     if p_terminal ->> 'status' = 'suspended' then
         perform counterfoil.raise_invalid_argument(
             'p_terminal.status is suspended, which ends no run.', 'p_terminal.status',

@@ -23,7 +23,7 @@ security invoker
 set search_path = pg_catalog, pg_temp
 as $function$
 declare
-    v_payload jsonb := counterfoil.runner_terminal_payload(p_terminal, p_attempt.attempt, 'p_terminal');
+    v_payload jsonb := counterfoil.runner_terminal_payload(p_terminal, p_attempt.attempt, 'p_terminal', false);
     v_status text := p_terminal ->> 'status';
     v_answer jsonb;
 begin

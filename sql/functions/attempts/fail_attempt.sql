@@ -40,7 +40,7 @@ declare
     v_replayed boolean := true;
 begin
     perform counterfoil.check_attempt_arguments(p_org_id, p_run_id, p_attempt, p_lease_id);
-    v_payload := counterfoil.terminal_payload(p_failure, p_attempt, 'p_failure');
+    v_payload := counterfoil.terminal_payload(p_failure, p_attempt, 'p_failure', true);
     v_error := counterfoil.failure_error(p_failure, 'p_failure');
     v_payload := v_payload || jsonb_build_object('error', v_error);
 

@@ -25,7 +25,7 @@ declare
     v_accepted_at timestamptz;
 begin
     perform counterfoil.check_attempt_arguments(p_org_id, p_run_id, p_attempt, p_lease_id);
-    perform counterfoil.runner_terminal_payload(p_terminal, p_attempt, 'p_terminal');
+    perform counterfoil.runner_terminal_payload(p_terminal, p_attempt, 'p_terminal', true);
 
     v_run := counterfoil.hold_run(p_org_id, p_run_id, true);
     v_accepted_at := clock_timestamp();

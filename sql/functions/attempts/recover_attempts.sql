@@ -1,4 +1,4 @@
--- recover_attempts: does what time demands, for up to p_limit runs of a release lane.
+-- recover_attempts: does what time demands, for up to p_limit (1 to 1000) runs of a release lane.
 --
 -- Promises: one row for each run it changed: requeued, failed, timed_out (lease or attempt's time over), cancelled (grace
 --           time over) or deadline_exceeded. Reads, by index, only active runs of the lane whose lease, deadline or
@@ -19,7 +19,7 @@ as $function$
 declare
     v_lane text := coalesce(p_release_lane, 'default');
 begin
-    perform counterfoil.check_limit(p_limit, 1, counterfoil.setting_integer('claim_batch_max'), 'p_limit');
+    perform counterfoil.check_limit(p_limit, 1, 1000, 'p_limit');
     perform counterfoil.check_id(v_lane, 'p_release_lane');
     return query
     select r.org_id, r.run_id, r.attempt, r.outcome
@@ -28,6 +28,6 @@ end
 $function$;
 
 comment on function counterfoil.recover_attempts(integer, text) is
-'Recovers up to p_limit runs of a release lane whose lease, time-out, deadline or grace time is over: one row each (org_id, run_id, attempt, outcome).';
+'Recovers up to p_limit (1 to 1000) runs of a release lane whose lease, time-out, deadline or grace time is over: one row each (org_id, run_id, attempt, outcome).';
 
 revoke all on function counterfoil.recover_attempts(integer, text) from public;

@@ -1,11 +1,13 @@
 -- runner_terminal_payload: what a detached runner's terminal says, checked.
 --
--- Promises: the payload of the terminal fact that this terminal stands for.
+-- Promises: the payload of the terminal fact that this terminal stands for; p_bounded as terminal_payload() has it.
 -- Locks:    nothing.
 -- Raises:   RL001, RL008 with the JSON path below p_where.
 -- Since:    1
 
-create or replace function counterfoil.runner_terminal_payload(p_terminal jsonb, p_attempt integer, p_where text)
+create or replace function counterfoil.runner_terminal_payload(
+    p_terminal jsonb, p_attempt integer, p_where text, p_bounded boolean
+)
 returns jsonb
 language plpgsql
 volatile
@@ -15,7 +17,7 @@ security invoker
 set search_path = pg_catalog, pg_temp
 as $function$
 declare
-    v_payload jsonb := counterfoil.terminal_payload(p_terminal, p_attempt, p_where);
+    v_payload jsonb := counterfoil.terminal_payload(p_terminal, p_attempt, p_where, p_bounded);
 begin
     if coalesce(p_terminal ->> 'status', '') not in ('completed', 'failed', 'suspended') then
         perform counterfoil.raise_invalid_argument(
@@ -30,7 +32,7 @@ begin
 end
 $function$;
 
-comment on function counterfoil.runner_terminal_payload(jsonb, integer, text) is
+comment on function counterfoil.runner_terminal_payload(jsonb, integer, text, boolean) is
 'Payload of the terminal fact that a detached runner''s terminal stands for, checked. Private.';
 
-revoke all on function counterfoil.runner_terminal_payload(jsonb, integer, text) from public;
+revoke all on function counterfoil.runner_terminal_payload(jsonb, integer, text, boolean) from public;

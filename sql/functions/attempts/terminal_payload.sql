@@ -3,12 +3,15 @@
 -- Promises: {producerAttempt, terminalLogLines, terminalLogContexts} and, where they were sent: result, resultSummary,
 --           terminalLogIds, terminalProgressEvents, terminalWorkCounterSegment, runtimeTiming, sandboxCrashDiagnostic,
 --           diagnostics. Diagnostics that an older runner could only send as tagged log lines fill the field of their
---           kind where it was not sent: runtime-timing, work-counters and sandbox-crash.
+--           kind where it was not sent: runtime-timing, work-counters and sandbox-crash. Without p_bounded no size counts:
+--           what was accepted when more was allowed must not fail whoever comes to it later.
 -- Locks:    nothing.
 -- Raises:   RL001, RL008 with the JSON path.
 -- Since:    1
 
-create or replace function counterfoil.terminal_payload(p_document jsonb, p_attempt integer, p_where text)
+create or replace function counterfoil.terminal_payload(
+    p_document jsonb, p_attempt integer, p_where text, p_bounded boolean
+)
 returns jsonb
 language plpgsql
 volatile
@@ -30,7 +33,7 @@ begin
             format('%s must be a JSON object.', p_where), p_where, 'Give an object; {} when there is nothing to say.'
         );
     end if;
-    if counterfoil.json_bytes(p_document -> 'result') > v_max_result then
+    if p_bounded and counterfoil.json_bytes(p_document -> 'result') > v_max_result then
         perform counterfoil.raise_payload_too_large(
             format(
                 '%s.result has %s bytes; a result may have %s.', p_where, counterfoil.json_bytes(p_document -> 'result'),
@@ -97,7 +100,7 @@ begin
 
     -- A failure's error goes into the fact as well.
     v_bytes := counterfoil.json_bytes(v_payload) + coalesce(counterfoil.json_bytes(p_document -> 'error'), 0);
-    if v_bytes > v_max_fact then
+    if p_bounded and v_bytes > v_max_fact then
         perform counterfoil.raise_payload_too_large(
             format('%s has %s bytes; a fact may have %s.', p_where, v_bytes, v_max_fact),
             p_where, 'Send fewer or shorter log lines and events, a smaller error, or raise fact_max_bytes.'
@@ -107,7 +110,7 @@ begin
 end
 $function$;
 
-comment on function counterfoil.terminal_payload(jsonb, integer, text) is
-'Payload of a terminal fact from a completion or failure, checked and bounded. Private.';
+comment on function counterfoil.terminal_payload(jsonb, integer, text, boolean) is
+'Payload of a terminal fact from a completion or failure, checked and, with p_bounded, within the size settings. Private.';
 
-revoke all on function counterfoil.terminal_payload(jsonb, integer, text) from public;
+revoke all on function counterfoil.terminal_payload(jsonb, integer, text, boolean) from public;

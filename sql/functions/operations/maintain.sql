@@ -26,6 +26,7 @@ declare
     v_lanes text[];
     v_fired jsonb;
     v_recovered jsonb;
+    v_full boolean;
     v_index_ready boolean := counterfoil.retention_index_is_ready();
     v_facts record;
     v_journal record;
@@ -38,7 +39,8 @@ begin
     perform counterfoil.check_limit(p_limit, 1, 1000, 'p_limit');
 
     -- First, since an admission may wait for another and must hold nothing then.
-    select coalesce(jsonb_object_agg(o.outcome, o.firings), '{}') into v_fired
+    select coalesce(jsonb_object_agg(o.outcome, o.firings), '{}'), coalesce(sum(o.firings) >= p_limit, false)
+    into v_fired, v_full
     from (
         select f.outcome, count(*) as firings
         from counterfoil.fire_due_schedules(p_limit) as f
@@ -85,12 +87,17 @@ begin
     from lanes as l
     where l.name is not null;
 
-    select coalesce(jsonb_object_agg(o.outcome, o.runs), '{}') into v_recovered
+    select coalesce(jsonb_object_agg(o.outcome, o.runs), '{}'), v_full or coalesce(bool_or(o.is_full), false)
+    into v_recovered, v_full
     from (
-        select r.outcome, count(*) as runs
-        from unnest(v_lanes) as l (name)
-        cross join lateral counterfoil.recover_attempts(p_limit, l.name) as r
-        group by r.outcome
+        select g.outcome, sum(g.runs) as runs, bool_or(g.of_lane >= p_limit) as is_full
+        from (
+            select r.outcome, count(*) as runs, sum(count(*)) over (partition by l.name) as of_lane
+            from unnest(v_lanes) as l (name)
+            cross join lateral counterfoil.recover_attempts(p_limit, l.name) as r
+            group by l.name, r.outcome
+        ) as g
+        group by g.outcome
     ) as o;
 
     select 0::bigint as logs_purged, 0::bigint as facts_removed, false as more into v_facts;
@@ -124,12 +131,12 @@ begin
         'processesForgotten', v_forgotten,
         'runsRemoved', v_runs.runs,
         'tableAnalyzed', v_analyzed,
-        'more', v_facts.more or v_journal.more or v_ledgers.more or v_runs.more or v_receipts.more
+        'more', v_full or v_facts.more or v_journal.more or v_ledgers.more or v_runs.more or v_receipts.more
     );
 end
 $function$;
 
 comment on function counterfoil.maintain(integer) is
-'Recovery of runs, one batch of every retention, p_limit (1…1000) of a kind, and statistics: counts as JSON, with "more" while a batch was full. For a timer, counterfoil maintain, or pg_cron.';
+'Firing of schedules, recovery of runs, one batch of every retention, p_limit (1…1000) of a kind, and statistics: counts as JSON, with "more" while a batch was full. For a timer, counterfoil maintain, or pg_cron.';
 
 revoke all on function counterfoil.maintain(integer) from public;

@@ -2,7 +2,7 @@
 begin;
 \ir ../setup.psql
 \ir setup.psql
-select plan(85);
+select plan(86);
 
 -- Required strings: absent, null, empty, of another type.
 select pg_temp.raises(
@@ -61,6 +61,7 @@ from (
         ('retryPolicy', '{"retryPolicy": 3}'),
         ('retryPolicy.backoffBaseMs', '{"retryPolicy": {"backoffBaseMs": 0}}'),
         ('retryPolicy.backoffMaxMs', '{"retryPolicy": {"backoffMaxMs": "1"}}'),
+        ('retryPolicy.backofBaseMs', '{"retryPolicy": {"backoffMaxMs": 1, "backofBaseMs": 1}}'),
         ('retryPolicy.jitter', '{"retryPolicy": {"jitter": 1.1}}'),
         ('retryPolicy.nonRetryableErrors', '{"retryPolicy": {"nonRetryableErrors": "x"}}'),
         ('retryPolicy.nonRetryableErrors', '{"retryPolicy": {"nonRetryableErrors": [1]}}')

@@ -2,7 +2,7 @@
 begin;
 \ir ../setup.psql
 \ir setup.psql
-select plan(79);
+select plan(83);
 
 -- The hour that began two to three hours ago. Schedules here fire every minute of it, so that what is due lies in the past
 -- and nothing else falls due for twenty hours, whatever the clock shows now.
@@ -116,6 +116,13 @@ select is((select count(*) from counterfoil.schedule_fire_times('org', 'f', 3)),
 select is((select r.outcome from counterfoil.resume_schedule('org', 'f') as r), 'active', 'resumed');
 select ok(s.next_fire_at > clock_timestamp(), 'it goes on from now') from counterfoil.schedules as s;
 select ok(s.schedule #>> '{launch,playName}' = 'audit' and not s.schedule -> 'launch' ? 'executorToken', 'its list shows no token') from counterfoil.list_schedules('org') as s;
+select is(pg_temp.make('f2', p_more => '{"runtimeAuthority": "a", "vercelProtectionBypassToken": "b", "preloadedDbSessionUnwrapKey": "c"}'), 'created', 'one with credentials');
+select is(
+    s.schedule -> 'launch' ?| array['executorToken', 'runtimeAuthority', 'vercelProtectionBypassToken', 'preloadedDbSessionUnwrapKey'], false,
+    'shows none of them'
+)
+from counterfoil.list_schedules('org', 'f') as s;
+delete from counterfoil.schedules where name = 'f2';
 select ok(counterfoil.delete_schedule('org', 'f') and not counterfoil.delete_schedule('org', 'f'), 'deleted once');
 select pg_temp.raises($$ select counterfoil.pause_schedule('org', 'f') $$, 'RL002', 'schedule_not_found');
 
@@ -218,7 +225,19 @@ select is(
     'each change is on record'
 );
 
+-- Expressions that differ in what their text does not say.
+select pg_temp.raises(
+    $$ select counterfoil.create_schedule('org', 'i', pg_temp.cron('{"lastDay": true}'), 'Etc/GMT-1', pg_temp.template(), 'allow', 'all') $$, 'RL003', 'p_cron'
+);
+
 -- Bad schedules.
+select pg_temp.raises(
+    format(
+        $q$ select counterfoil.create_schedule('org', 'x', pg_temp.cron('{"expression": "%s"}'), 'UTC', pg_temp.template(jsonb_build_object('input', repeat('x', %s)))) $q$,
+        repeat('* ', 490), 1048576 - 1000 - octet_length(pg_temp.template('{"input": ""}')::text)
+    ),
+    'RL008', 'p_launch', 'a template that leaves no room for a long expression'
+);
 select pg_temp.raises($$ select counterfoil.create_schedule('org', 'x', pg_temp.cron('{"hours": [24]}'), 'UTC', pg_temp.template()) $$, 'RL001', 'p_cron.hours');
 select pg_temp.raises($$ select counterfoil.create_schedule('org', 'x', pg_temp.cron(), 'Mars/Base', pg_temp.template()) $$, 'RL001', 'p_time_zone');
 select pg_temp.raises($$ select counterfoil.create_schedule('org', 'x', pg_temp.cron(), 'UTC', pg_temp.template('{"priority": 10}')) $$, 'RL001', 'p_launch.priority');

@@ -2,7 +2,7 @@
 begin;
 \ir ../setup.psql
 \ir setup.psql
-select plan(68);
+select plan(75);
 
 create function pg_temp.park(p_run text, p_after interval default null)
 returns text language sql volatile parallel unsafe as $function$
@@ -111,6 +111,19 @@ select is(pg_temp.record('f', '{"status": "completed", "result": 5}'), 'recorded
 select pg_temp.lapse('f');
 select is((select r.outcome from counterfoil.recover_attempts(9, 'default') as r where r.run_id = 'f'), 'completed', 'and whose worker is lost');
 select is(pg_temp.last_fact('f') ->> 'result', '5', 'ends with the runner''s result');
+
+-- What was accepted stays so when less is allowed afterwards: no recovery and no cancellation may fail of it.
+select is(pg_temp.start(r), 'admitted' || r, 'a run') from unnest(array['l', 'm']) as r;
+select is(pg_temp.park('m'), 'parked', 'one parked');
+select is(
+    pg_temp.record(r.run, jsonb_build_object('status', 'completed', 'result', repeat('x', 2000))), 'recorded, ' || r.status, 'with a long result'
+)
+from (values ('l', 'running'), ('m', 'waiting')) as r (run, status);
+update counterfoil.settings as s set value = '1024' where s.name in ('result_max_bytes', 'fact_max_bytes');
+select pg_temp.lapse('l');
+select is((select r.outcome from counterfoil.recover_attempts(9, 'default') as r where r.run_id = 'l'), 'completed', 'is recovered with it');
+select is((select c.status from counterfoil.cancel_run('org', 'm', null) as c), 'completed', 'or found ended');
+update counterfoil.settings as s set value = '1048576' where s.name in ('result_max_bytes', 'fact_max_bytes');
 
 -- Cancelled while parked.
 select is(pg_temp.start('g'), 'admittedg', 'a run');

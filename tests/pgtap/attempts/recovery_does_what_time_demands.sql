@@ -2,7 +2,7 @@
 begin;
 \ir ../setup.psql
 \ir setup.psql
-select plan(36);
+select plan(41);
 
 create function pg_temp.recover(p_limit integer default 10)
 returns text[] language sql volatile parallel unsafe as $function$
@@ -68,6 +68,14 @@ select is(
 );
 select is((select count(*) from counterfoil.run_queue), 0::bigint, 'nothing is left in the queue');
 select pg_temp.raises($$ select pg_temp.complete('d-running') $$, 'RL004', 'attempt_lease_not_current', 'the holder is too late');
+
+-- Lowering how much one claim may take stops neither claims that ask for more nor recovery.
+update counterfoil.settings as s set value = '2' where s.name = 'claim_batch_max';
+select is(pg_temp.admit(r), 'admitted', 'a run') from unnest(array['m-1', 'm-2']) as r;
+select is(cardinality(pg_temp.claim(1)) + cardinality(pg_temp.claim(5)), 2, 'a claim takes what there is');
+update counterfoil.attempts as a set lease_expires_at = now() - interval '1 minute' where a.run_id like 'm-%';
+select is(counterfoil.maintain(1) -> 'more', 'true', 'a full batch of recovery says that there may be more');
+select is(counterfoil.maintain() #> '{recovered,requeued}', '1', 'the next takes the rest');
 
 -- What another session holds is left for later; see tests/isolation. Arguments:
 select pg_temp.raises($$ select counterfoil.recover_attempts(0, 'default') $$, 'RL001', 'p_limit');

@@ -233,6 +233,12 @@ def test_what_is_no_cron_is_refused(cron: str) -> None:
         parse_cron(cron)
 
 
+def test_an_endless_expression_is_refused_before_it_is_read() -> None:
+    """Python itself refuses to read a number of five thousand digits, in other words."""
+    with pytest.raises(CronError, match="at most 1000 characters"):
+        parse_cron("0" * 5000 + " * * * *")
+
+
 @pytest.mark.parametrize(
     ("cron", "said"),
     [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 from psycopg.conninfo import conninfo_to_dict
 
 from counterfoil import AsyncRun, PermanentError, Run, Worker
+from counterfoil.cron import parse_cron
 from counterfoil.testing import Kit
 from counterfoil.testing.databases import TestServer
 
@@ -97,7 +99,7 @@ def test_time_moves_for_waits_retries_and_expiring_steps(kit: Kit) -> None:
     assert kit.run_on().assert_completed() == 2
 
 
-def test_an_event_a_cancellation_and_a_deadline(kit: Kit) -> None:
+def test_an_event_and_a_cancellation(kit: Kit) -> None:
     def play(run: Run) -> Any:
         return run.wait_for("go")
 
@@ -108,6 +110,42 @@ def test_an_event_a_cancellation_and_a_deadline(kit: Kit) -> None:
     kit.cancel("enough", run_id=second)
     assert kit.run_on(first).result == [1, 2]
     assert kit.outcome(second).status == "cancelled"
+
+
+def test_deadlines_pass_whatever_the_run_does(kit: Kit) -> None:
+    def play(run: Run) -> Any:
+        run.step("step", int)
+        return run.wait_for("go")
+
+    soon = (datetime.now(UTC) + timedelta(hours=1)).isoformat()
+    waiting = kit.launch(play, deadlineAt=soon)
+    kit.run_on().assert_waiting("go")
+    kit.kill_after("step")
+    killed = kit.launch(play, deadlineAt=soon)
+    assert kit.run_on().killed
+    queued = kit.launch(play, deadlineAt=soon)
+    kit.advance(hours=2)
+    for run in (waiting, killed, queued):
+        assert kit.run_on(run).assert_failed()["code"] == "deadline_exceeded"
+
+
+def test_schedules_fire_when_time_has_passed(kit: Kit) -> None:
+    worker = Worker()
+
+    @worker.play("tick")
+    def tick(run: Run) -> str:
+        return run.id
+
+    kit.use(worker)
+    template = {"playId": "t", "playName": "tick", "executorToken": "none", "baseUrl": "http://x"}
+    daily = parse_cron("0 0 * * *")
+    kit.call(lambda f: f.create_schedule("org", "daily", daily, "UTC", template))
+    kit.launch("tick", run_id="by-hand")
+    for fired in range(2):
+        kit.run_on("by-hand").assert_completed()
+        runs = kit.call(lambda f: f.list_runs("org"))
+        assert [run.status for run in runs] == ["completed"] * (1 + fired)
+        kit.advance(days=1)
 
 
 def test_facts_log_and_ledger_are_told(kit: Kit) -> None:

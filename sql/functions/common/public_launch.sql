@@ -19,6 +19,6 @@ as $function$
 $function$;
 
 comment on function counterfoil.public_launch(jsonb) is
-'A launch document without its credentials, for readers of the ledger. Private.';
+'A launch document without its credentials, for whoever reads it. Private.';
 
 revoke all on function counterfoil.public_launch(jsonb) from public;
