@@ -90,7 +90,6 @@ _COPIES = {
     "runs": "jsonb_build_object('run_id', i.id, 'root_run_id', i.id)",
     "launches": "jsonb_build_object('run_id', i.id)",
     "run_queue": "jsonb_build_object('run_id', i.id)",
-    "fact_counters": "jsonb_build_object('run_id', i.id)",
     "outbox": "jsonb_build_object('run_id', i.id, 'event_id', 'run.created:' || gen_random_uuid(),"
     " 'delivery_key', gen_random_uuid())",
     "lanes": "jsonb_build_object('run_id', i.id)",

@@ -21,7 +21,6 @@ TABLES = (
     "ledger_events",
     "ledgers",
     "runs",
-    "fact_counters",
     "step_receipts",
     "lanes",
 )

@@ -57,8 +57,7 @@ select count(*) filter (where u.status = 'queued') as queued,
        count(*) filter (where u.status = 'running') as running,
        count(*) filter (where u.status = 'waiting') as waiting,
        count(*) filter (where u.ended_at is not null) as ended,
-       (select coalesce(sum(c.facts), 0) from {schema}.fact_counters as c
-        where c.org_id = %(org)s) as facts,
+       (select count(*) from {schema}.outbox as o where o.org_id = %(org)s) as facts,
        (select count(*) from {schema}.step_receipts as r
         where r.org_id = %(org)s and r.status = 'completed') as steps,
        (select count(*) from {schema}.ledger_events as e where e.org_id = %(org)s) as events,

@@ -1,26 +1,21 @@
 -- Facts: the outbox, the lanes in which facts wait for delivery, what went wrong, and what was delivered.
 
--- A narrow row beside the run's own: the counter moves with every fact, and a wide row with many rules is dear to write.
-create table counterfoil.fact_counters (
+-- What retention leaves of a run's facts, so that positions are never given twice.
+create table counterfoil.purged_facts (
     org_id text collate "C" not null,
     run_id text collate "C" not null,
-    last_seq bigint not null,
-    facts bigint not null,
-    constraint fact_counters_pkey primary key (org_id, run_id),
-    constraint fact_counters_run_fkey foreign key (org_id, run_id)
+    through_seq bigint not null,
+    constraint purged_facts_pkey primary key (org_id, run_id),
+    constraint purged_facts_run_fkey foreign key (org_id, run_id)
     references counterfoil.runs (org_id, run_id) on delete cascade,
-    constraint fact_counters_no_gap check (last_seq = facts)
-) with (
-    fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 2000,
-    autovacuum_vacuum_cost_delay = 0
+    constraint purged_facts_through_positive check (through_seq >= 1)
 );
 
-comment on table counterfoil.fact_counters is
-'How many facts each run has: the position of the latest. Read and moved only under the run''s row lock.';
-comment on column counterfoil.fact_counters.org_id is 'Tenant.';
-comment on column counterfoil.fact_counters.run_id is 'Run whose facts are counted.';
-comment on column counterfoil.fact_counters.last_seq is 'Position of the run''s latest fact.';
-comment on column counterfoil.fact_counters.facts is 'Number of facts written. Unique positions whose highest equals their number leave no gap.';
+comment on table counterfoil.purged_facts is
+'Runs whose latest facts retention has removed while the run is kept: the next fact counts on from there.';
+comment on column counterfoil.purged_facts.org_id is 'Tenant.';
+comment on column counterfoil.purged_facts.run_id is 'Run whose facts were removed.';
+comment on column counterfoil.purged_facts.through_seq is 'Position of the latest fact that was removed.';
 
 -- What outbox and lanes may hold. PostgreSQL parses and plans a table's checks again in every statement that writes to
 -- it, which was a quarter of the cost of an append: a session keeps the plan of a function, and of its expressions
@@ -87,7 +82,7 @@ create unique index outbox_one_terminal_idx on counterfoil.outbox (org_id, run_i
 where event_type in ('run.completed', 'run.failed', 'run.cancelled');
 
 comment on table counterfoil.outbox is
-'Facts: what happened to a run, in the order of its counter. Rows are written once; only materialisation and log retention touch a payload again. What is delivered is what lies before its lane''s head.';
+'Facts: what happened to a run, in the order of their positions. Rows are written once; only materialisation and log retention touch a payload again. What is delivered is what lies before its lane''s head.';
 comment on column counterfoil.outbox.org_id is 'Tenant.';
 comment on column counterfoil.outbox.run_id is 'Run the fact is about.';
 comment on column counterfoil.outbox.seq is 'Position among the run''s facts: 1, 2, … without a gap, taken under the run''s row lock.';
@@ -121,7 +116,7 @@ create table counterfoil.lanes (
     receipt_frozen_at timestamptz,
     receipt_piece_max_events integer,
     receipt_piece_max_bytes integer,
-    constraint lanes_pkey primary key (org_id, run_id, lane)
+    constraint lanes_pkey primary key (org_id, run_id, lane, head_seq)
 ) with (
     fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000,
     autovacuum_vacuum_cost_delay = 0, autovacuum_analyze_scale_factor = 0,
@@ -190,7 +185,7 @@ where blocked_at is null;
 create index lanes_blocked_idx on counterfoil.lanes (org_id, blocked_at) where blocked_at is not null;
 
 comment on table counterfoil.lanes is
-'One row per run and lane that has pending facts; none when all is delivered. Lease, retry and frozen receipt live here, so that a claim or an acknowledgement touches one small row and no fact. The lease is in no index.';
+'One row per run and lane that has pending facts; none when all is delivered. Lease, retry and frozen receipt live here, so that a claim or an acknowledgement touches one small row and no fact. The lease is in no index. The head is in the key, so that a look-up from the newest passes over no row of what was delivered, even while an open snapshot keeps those from being cleaned away.';
 comment on column counterfoil.lanes.org_id is 'Tenant.';
 comment on column counterfoil.lanes.run_id is 'Run whose facts wait.';
 comment on column counterfoil.lanes.lane is 'lifecycle or search.';

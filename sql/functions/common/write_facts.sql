@@ -1,8 +1,8 @@
 -- write_facts: the one writer of facts.
 --
--- Promises: writes the given facts of one org's runs in the order given, numbers them from each run's counter,
+-- Promises: writes the given facts of one org's runs in the order given, numbers them from each run's latest,
 --           and puts each run's lanes up for delivery. The facts must be new: callers look for repeats first.
--- Locks:    the caller holds the lock of every run named (at least for no key update); then lanes, upserted.
+-- Locks:    the caller holds the lock of every run named (at least for no key update); then their lanes.
 -- Raises:   RL003 when another run's fact took an event id since the caller looked (unique_violation among many).
 -- Since:    1
 
@@ -31,14 +31,8 @@ as $function$
 declare
     v_ordinals bigint[];
     v_seqs bigint[];
-    v_filled text[];
+    v_written bigint;
 begin
-    -- Launches bring their runs' first facts.
-    insert into counterfoil.fact_counters (org_id, run_id, last_seq, facts)
-    select p_org_id, g.run_id, 0, 0
-    from unnest(p_run_ids, p_event_types) as g (run_id, event_type)
-    where g.event_type = 'run.created';
-
     if cardinality(p_event_ids) = 1 then
         ordinal := 1;
         seq := counterfoil.write_fact(
@@ -58,7 +52,6 @@ begin
         select
             g.ordinal,
             g.run_id,
-            r.row_at,
             r.last_seq + row_number() over (partition by g.run_id order by g.ordinal) as seq,
             g.event_id,
             g.event_type,
@@ -68,12 +61,15 @@ begin
             counterfoil.is_public_wait(g.event_type, g.payload) as waits
         from unnest(p_run_ids, p_event_ids, p_event_types, p_payloads)
             with ordinality as g (run_id, event_id, event_type, payload, ordinal)
-        -- By key, run by run, whatever the planner makes of the tables' sizes.
+        -- By key, run by run, whatever the planner makes of the tables' sizes. A launch brings its run's first fact.
         cross join lateral (
-            select h.last_seq, h.ctid as row_at
-            from counterfoil.fact_counters as h
-            where h.org_id = p_org_id and h.run_id = g.run_id
-            limit 1
+            select case when g.event_type = 'run.created' then 0 else coalesce((
+                select f.seq
+                from counterfoil.outbox as f
+                where f.org_id = p_org_id and f.run_id = g.run_id
+                order by f.seq desc
+                limit 1
+            ), counterfoil.purged_through(p_org_id, g.run_id)) end as last_seq
         ) as r
     ),
 
@@ -86,62 +82,48 @@ begin
             coalesce(n.payload -> 'deferredProjection' = 'true'::jsonb, false), n.payload, gen_random_uuid(), p_now
         from numbered as n
         order by n.ordinal
-    ),
-
-    counted as (
-        update counterfoil.fact_counters as r
-        set last_seq = w.last_seq, facts = r.facts + w.facts
-        from (
-            select n.row_at, max(n.seq) as last_seq, count(*) as facts
-            from numbered as n
-            group by n.row_at
-        ) as w
-        -- By place, which the caller's lock keeps: any other condition, on a small table, is answered by reading the org.
-        where r.ctid = w.row_at
-    ),
-
-    queued as (
-        insert into counterfoil.lanes as l (
-            org_id, run_id, lane, priority, due_at, head_seq, tail_seq, terminal_seq, wait_seq
-        )
-        select
-            p_org_id, n.run_id, n.lane,
-            counterfoil.lane_priority(
-                min(n.seq), max(n.seq) filter (where n.ends), max(n.seq) filter (where n.waits)
-            ),
-            p_now, min(n.seq), max(n.seq), max(n.seq) filter (where n.ends), max(n.seq) filter (where n.waits)
-        from numbered as n
-        group by n.run_id, n.lane
-        order by n.run_id, n.lane
-        on conflict on constraint lanes_pkey do update
-        set
-            tail_seq = excluded.tail_seq,
-            terminal_seq = coalesce(excluded.terminal_seq, l.terminal_seq),
-            wait_seq = coalesce(excluded.wait_seq, l.wait_seq),
-            -- A lane that becomes more urgent goes to the back of its new class:
-            -- nothing may appear behind a dispatcher's mark.
-            priority = least(l.priority, excluded.priority),
-            due_at = case
-                when excluded.priority < l.priority then greatest(l.due_at, excluded.due_at) else l.due_at
-            end
-        -- Only a row that was just inserted has no deleter: the lane was empty before.
-        returning l.lane, l.xmax = 0 as filled
+        -- Of any key: a caller whose snapshot is older than a run's latest fact meets its position here, with 40001.
+        on conflict do nothing
+        returning 1
     )
 
     select
         array_agg(n.ordinal order by n.ordinal),
         array_agg(n.seq order by n.ordinal),
-        (select array_agg(distinct q.lane) from queued as q where q.filled)
-    into v_ordinals, v_seqs, v_filled
+        (select count(*) from written)
+    into v_ordinals, v_seqs, v_written
     from numbered as n;
+    if v_written < cardinality(p_event_ids) then
+        perform counterfoil.raise_identity_conflict(
+            'One of these event ids was taken meanwhile by a fact of another run.', 'p_run_id',
+            'Give a new fact an id of its own.'
+        );
+    end if;
 
-    perform counterfoil.wake(f.lane) from unnest(v_filled) as f (lane);
+    if 1 = any(v_seqs) then
+        -- What begins a run finds no lane.
+        insert into counterfoil.lanes (
+            org_id, run_id, lane, priority, due_at, head_seq, tail_seq, terminal_seq, wait_seq
+        )
+        select
+            p_org_id, w.run_id, w.lane, counterfoil.lane_priority(w.first_seq, w.terminal_seq, w.wait_seq), p_now,
+            w.first_seq, w.last_seq, w.terminal_seq, w.wait_seq
+        from counterfoil.facts_by_lane(p_run_ids, v_seqs, p_event_types, p_payloads) as w
+        where w.first_seq = 1;
+        perform counterfoil.wake('lifecycle');
+    end if;
+
+    perform counterfoil.queue_lane(
+        p_org_id, w.run_id, w.lane, w.first_seq, w.last_seq, w.terminal_seq, w.wait_seq, p_now
+    )
+    from counterfoil.facts_by_lane(p_run_ids, v_seqs, p_event_types, p_payloads) as w
+    where w.first_seq > 1;
 
     return query select w.ordinal, w.seq from unnest(v_ordinals, v_seqs) as w (ordinal, seq);
 end
 $function$;
 
 comment on function counterfoil.write_facts(text, text[], text[], text[], jsonb[], timestamptz) is
-'Writes facts (parallel arrays, in order) for runs of one org whose row locks the caller holds: outbox rows numbered from each run''s counter, the counters, the lanes, and a wake-up. Returns each fact''s ordinal (from 1) and seq. Private.';
+'Writes facts (parallel arrays, in order) for runs of one org whose row locks the caller holds: outbox rows numbered from each run''s latest fact, the lanes, and a wake-up. Returns each fact''s ordinal (from 1) and seq. Private.';
 
 revoke all on function counterfoil.write_facts(text, text[], text[], text[], jsonb[], timestamptz) from public;

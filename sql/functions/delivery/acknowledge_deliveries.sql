@@ -49,7 +49,8 @@ begin
         select l.org_id, l.run_id, g.through_seq, g.ordinality
         from unnest(p_org_ids, p_run_ids, p_through_seqs)
             with ordinality as g (org_id, run_id, through_seq, ordinality)
-        -- By key, whatever a plan made while the table was small would rather read.
+        -- By key, whatever a plan made while the table was small would rather read; from the newest, since before it
+        -- may lie what was delivered and is not cleaned away yet.
         cross join lateral (
             select k.org_id, k.run_id
             from counterfoil.lanes as k
@@ -58,6 +59,7 @@ begin
                 and k.lease_owner = p_lease_owner and k.lease_expires_at > v_now
                 and g.through_seq between k.head_seq and k.lease_through_seq
                 and coalesce(k.receipt_through_seq, g.through_seq) = g.through_seq
+            order by k.head_seq desc
             limit 1
             for no key update skip locked
         ) as l

@@ -77,6 +77,8 @@ begin
     into v_lane
     from counterfoil.lanes as l
     where l.org_id = p_org_id and l.run_id = p_run_id and l.lane = v_lanes[1]
+    order by l.head_seq desc
+    limit 1
     for no key update;
     v_now := clock_timestamp();
     v_is_live := coalesce(v_lane.lease_owner = p_lease_owner and v_lane.lease_expires_at > v_now, false);

@@ -38,11 +38,13 @@ begin
             l.row_at, l.org_id, l.run_id, l.head_seq, l.tail_seq, l.failures, l.receipt_key, l.receipt_frozen_at,
             g.through_seq, l.tail_seq = g.through_seq as is_done
         from unnest(p_org_ids, p_run_ids, p_through_seqs) as g (org_id, run_id, through_seq)
-        -- By key, whatever a plan made while the table was small would rather read.
+        -- By key, whatever a plan made while the table was small would rather read; from the newest, since before it
+        -- may lie what was delivered and is not cleaned away yet.
         cross join lateral (
             select k.*, k.ctid as row_at
             from counterfoil.lanes as k
             where k.org_id = g.org_id and k.run_id = g.run_id and k.lane = p_lane
+            order by k.head_seq desc
             limit 1
         ) as l
     ),

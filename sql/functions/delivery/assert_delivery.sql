@@ -73,6 +73,8 @@ begin
     into v_lane
     from counterfoil.lanes as l
     where l.org_id = p_org_id and l.run_id = p_run_id and l.lane = 'lifecycle'
+    order by l.head_seq desc
+    limit 1
     for no key update;
     if not found then
         if not exists (select from counterfoil.runs as r where r.org_id = p_org_id and r.run_id = p_run_id) then

@@ -51,6 +51,8 @@ begin
     into v_lane
     from counterfoil.lanes as l
     where l.org_id = p_org_id and l.run_id = p_run_id and l.lane = hold_delivery.lane
+    order by l.head_seq desc
+    limit 1
     for no key update;
     held_at := clock_timestamp();
 

@@ -52,13 +52,15 @@ begin
         select l.org_id, l.run_id, g.ordinality
         from unnest(p_org_ids, p_run_ids, p_through_seqs)
             with ordinality as g (org_id, run_id, through_seq, ordinality)
-        -- By key, whatever a plan made while the table was small would rather read.
+        -- By key, whatever a plan made while the table was small would rather read; from the newest, since before it
+        -- may lie what was delivered and is not cleaned away yet.
         cross join lateral (
             select k.org_id, k.run_id
             from counterfoil.lanes as k
             where
                 k.org_id = g.org_id and k.run_id = g.run_id and k.lane = p_lane
                 and k.lease_owner = p_lease_owner and k.lease_expires_at > v_now and k.lease_through_seq = g.through_seq
+            order by k.head_seq desc
             limit 1
             for no key update skip locked
         ) as l
@@ -75,6 +77,7 @@ begin
             select k.*, k.ctid as row_at
             from counterfoil.lanes as k
             where k.org_id = h.org_id and k.run_id = h.run_id and k.lane = p_lane
+            order by k.head_seq desc
             limit 1
         ) as l
         cross join lateral (

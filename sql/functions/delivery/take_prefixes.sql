@@ -69,11 +69,13 @@ begin
             l.failures > 0 as has_failures,
             p_allow_ingress_prefix and coalesce(l.terminal_seq, l.wait_seq) is not null as combines
         from unnest(p_org_ids, p_run_ids) with ordinality as g (org_id, run_id, ordinality)
-        -- By key, whatever a plan made while the table was small would rather read.
+        -- By key, whatever a plan made while the table was small would rather read; from the newest, since before it
+        -- may lie what was delivered and is not cleaned away yet.
         cross join lateral (
             select k.*, k.ctid as row_at
             from counterfoil.lanes as k
             where k.org_id = g.org_id and k.run_id = g.run_id and k.lane = p_lane
+            order by k.head_seq desc
             limit 1
         ) as l
         where

@@ -68,6 +68,8 @@ begin
     where
         l.org_id = p_org_id and l.run_id = p_run_id and l.lane = 'lifecycle'
         and l.lease_owner = p_lease_owner and l.lease_expires_at > clock_timestamp()
+    order by l.head_seq desc
+    limit 1
     for no key update skip locked;
     -- What is held was due, even by a clock that was set back meanwhile: the lease must not fall between.
     v_now := greatest(clock_timestamp(), v_lane.due_at);

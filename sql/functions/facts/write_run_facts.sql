@@ -2,7 +2,7 @@
 --
 -- Promises: the facts get the run's next positions in the order given, and their lanes are up for delivery; answers the
 --           position before the first. The facts must be new: the caller looks for repeats.
--- Locks:    the caller holds the run's row (at least for no key update); then its counter, then its lanes, upserted.
+-- Locks:    the caller holds the run's row (at least for no key update); then its lanes.
 -- Raises:   RL003 when another run's fact took an event id since the caller looked.
 -- Since:    1
 
@@ -29,13 +29,14 @@ as $function$
 declare
     v_base bigint;
     v_written bigint;
-    v_filled text[];
 begin
-    -- The run's row, which orders writers, is not written: a caller with an older snapshot fails here, with 40001.
-    update counterfoil.fact_counters as c
-    set last_seq = c.last_seq + cardinality(p_event_ids), facts = c.facts + cardinality(p_event_ids)
-    where c.org_id = p_org_id and c.run_id = p_run_id
-    returning c.last_seq - cardinality(p_event_ids) into strict v_base;
+    v_base := coalesce((
+        select f.seq
+        from counterfoil.outbox as f
+        where f.org_id = p_org_id and f.run_id = p_run_id
+        order by f.seq desc
+        limit 1
+    ), counterfoil.purged_through(p_org_id, p_run_id));
 
     insert into counterfoil.outbox (
         org_id, run_id, seq, event_id, event_type, lane, deferred, payload, delivery_key, created_at
@@ -46,7 +47,8 @@ begin
     from unnest(p_event_ids, p_event_types, p_payloads) with ordinality as g (event_id, event_type, payload, ordinal)
     -- Two calls that bring the same ids for different runs wait for each other in one order.
     order by g.event_id
-    on conflict on constraint outbox_event_id_key do nothing;
+    -- Of any key: a caller whose snapshot is older than the run's latest fact meets its position here, with 40001.
+    on conflict do nothing;
     get diagnostics v_written = row_count;
     if v_written < cardinality(p_event_ids) then
         perform counterfoil.raise_identity_conflict(
@@ -55,44 +57,14 @@ begin
         );
     end if;
 
-    with queued as (
-        insert into counterfoil.lanes as l (
-            org_id, run_id, lane, priority, due_at, head_seq, tail_seq, terminal_seq, wait_seq
-        )
-        select
-            p_org_id, p_run_id, n.lane, counterfoil.lane_priority(min(n.seq), max(n.terminal_seq), max(n.wait_seq)), p_now,
-            min(n.seq), max(n.seq), max(n.terminal_seq), max(n.wait_seq)
-        from (
-            select
-                v_base + g.ordinal as seq,
-                counterfoil.fact_lane(g.payload) as lane,
-                case when counterfoil.event_kind(g.event_type) = 'terminal' then v_base + g.ordinal end as terminal_seq,
-                case when counterfoil.is_public_wait(g.event_type, g.payload) then v_base + g.ordinal end as wait_seq
-            from unnest(p_event_types, p_payloads) with ordinality as g (event_type, payload, ordinal)
-        ) as n
-        group by n.lane
-        order by n.lane
-        on conflict on constraint lanes_pkey do update
-        set
-            tail_seq = excluded.tail_seq,
-            terminal_seq = coalesce(excluded.terminal_seq, l.terminal_seq),
-            wait_seq = coalesce(excluded.wait_seq, l.wait_seq),
-            -- A lane that becomes more urgent goes to the back of its new class:
-            -- nothing may appear behind a dispatcher's mark.
-            priority = least(l.priority, excluded.priority),
-            due_at = case when excluded.priority < l.priority then greatest(l.due_at, excluded.due_at) else l.due_at end
-        -- Only a row that was just inserted has no deleter: the lane was empty before.
-        returning l.lane, l.xmax = 0 as filled
+    perform counterfoil.queue_lane(
+        p_org_id, p_run_id, w.lane, w.first_seq, w.last_seq, w.terminal_seq, w.wait_seq, p_now
     )
-
-    select array_agg(q.lane)
-    into v_filled
-    from queued as q
-    where q.filled and exists (select from counterfoil.listeners as s where s.queue = q.lane);
-
-    if v_filled is not null then
-        perform counterfoil.wake(f.lane) from unnest(v_filled) as f (lane);
-    end if;
+    from counterfoil.facts_by_lane(
+        array_fill(p_run_id, array[cardinality(p_event_ids)]),
+        array(select v_base + g.ordinal from generate_series(1, cardinality(p_event_ids)) as g (ordinal)),
+        p_event_types, p_payloads
+    ) as w;
     return v_base;
 end
 $function$;

@@ -4,7 +4,8 @@
 --           outbox_retention go with their facts; by an org's own retention where it has one, each org its share.
 --           Counts from the acknowledgement, never from a clock at commit. A pending or blocked fact has no delivery
 --           and is never touched. Several at once share the work.
--- Locks:    the deliveries it takes, skipping those of others; then their facts; the rows of its turns, if free.
+-- Locks:    the deliveries it takes, skipping those of others; then their facts; the rows of its turns, if free; the
+--           marks of runs whose latest fact goes.
 -- Raises:   RL001; RL005 retention_index_not_ready while the journal that keeps the lines cannot be pruned itself.
 -- Since:    1
 
@@ -126,6 +127,27 @@ begin
         ) as p
         where f.ctid = p.place
         returning 1
+    ),
+
+    -- The next fact counts on from what is removed.
+    remembered as (
+        insert into counterfoil.purged_facts as p (org_id, run_id, through_seq)
+        select g.org_id, g.run_id, g.last_seq
+        from (
+            select u.org_id, u.run_id, max(u.last_seq) as last_seq
+            from due as u
+            group by u.org_id, u.run_id
+        ) as g
+        where (
+            select f.seq
+            from counterfoil.outbox as f
+            where f.org_id = g.org_id and f.run_id = g.run_id
+            order by f.seq desc
+            limit 1
+        ) <= g.last_seq
+        order by g.org_id, g.run_id
+        on conflict on constraint purged_facts_pkey do update
+        set through_seq = greatest(p.through_seq, excluded.through_seq)
     ),
 
     forgotten as (

@@ -38,10 +38,12 @@ as $function$
         'cancelRequestedAt', counterfoil.iso_time((p_run).cancel_requested_at),
         'cancelReason', (p_run).cancel_reason,
         'facts', coalesce((
-            select c.facts
-            from counterfoil.fact_counters as c
-            where c.org_id = (p_run).org_id and c.run_id = (p_run).run_id
-        ), 0),
+            select f.seq
+            from counterfoil.outbox as f
+            where f.org_id = (p_run).org_id and f.run_id = (p_run).run_id
+            order by f.seq desc
+            limit 1
+        ), counterfoil.purged_through((p_run).org_id, (p_run).run_id)),
         'resultSummary', (p_run).result_summary,
         'error', (p_run).error
     )

@@ -33,9 +33,9 @@ select is(
 );
 select is(
     (
-        select array[r.max_attempts, c.last_seq, r.attempt]
+        select array[r.max_attempts, o.seq, r.attempt]
         from counterfoil.runs as r
-        inner join counterfoil.fact_counters as c using (org_id, run_id)
+        inner join counterfoil.outbox as o using (org_id, run_id)
     ),
     array[3, 1, 0]::bigint[],
     'it has the default number of attempts and one fact'

@@ -99,11 +99,10 @@ select is(
 select is(
     (
         select array[
-            count(*) filter (where c.last_seq = 1), count(*) filter (where o.seq = 1), count(*) filter (where q.state = 'ready'),
+            count(*), count(*) filter (where o.seq = 1), count(*) filter (where q.state = 'ready'),
             count(*) filter (where l.head_seq = 1)
         ]
         from counterfoil.runs as r
-        left join counterfoil.fact_counters as c using (org_id, run_id)
         left join counterfoil.outbox as o using (org_id, run_id)
         left join counterfoil.run_queue as q using (org_id, run_id)
         left join counterfoil.lanes as l using (org_id, run_id)

@@ -42,7 +42,7 @@ insert into counterfoil.run_signals (org_id, run_id, signal_id, event_name, rece
 values ('acme', 'w', 's', 'go', now());
 insert into counterfoil.run_waits (org_id, run_id, wait_id, event_name, began_at, signal_id, ended_at, outcome)
 values ('acme', 'w', 'w1', 'go', now(), null, null, null), ('acme', 'w', 'w0', 'go', now(), 's', now(), 'resumed');
-insert into counterfoil.fact_counters (org_id, run_id, last_seq, facts) values ('acme', 'd', 4, 4);
+insert into counterfoil.purged_facts (org_id, run_id, through_seq) values ('acme', 'd', 4);
 insert into counterfoil.outbox (org_id, run_id, seq, event_id, event_type, lane, deferred, payload, delivery_key, created_at)
 values
 ('acme', 'd', 1, 'd1', 'run.created', 'lifecycle', false, '{}', gen_random_uuid(), now()),
@@ -121,7 +121,7 @@ from (
     ('run_waits', 'run_waits_resumed_by_signal', $$signal_id = null where wait_id = 'w0'$$),
     ('run_waits', 'run_waits_timed_out_had_time', $$outcome = 'timed_out', signal_id = null where wait_id = 'w0'$$),
     ('run_waits', 'run_waits_one_per_signal_idx', $$signal_id = 's', ended_at = now(), outcome = 'resumed'$$),
-    ('fact_counters', 'fact_counters_no_gap', $$last_seq = 5$$),
+    ('purged_facts', 'purged_facts_through_positive', $$through_seq = 0$$),
     ('outbox', 'outbox_pkey', $$seq = 4 where seq = 3$$),
     ('outbox', 'outbox_event_id_key', $$event_id = 'd4' where seq = 3$$),
     ('outbox', 'outbox_is_possible', $$seq = 0 where seq = 3$$),
@@ -235,7 +235,7 @@ select results_eq(
     ) as r
     where r.relation in (
         'counterfoil.runs'::regclass, 'counterfoil.run_queue'::regclass, 'counterfoil.attempts'::regclass,
-        'counterfoil.run_waits'::regclass, 'counterfoil.fact_counters'::regclass, 'counterfoil.outbox'::regclass, 'counterfoil.lanes'::regclass,
+        'counterfoil.run_waits'::regclass, 'counterfoil.purged_facts'::regclass, 'counterfoil.outbox'::regclass, 'counterfoil.lanes'::regclass,
         'counterfoil.fact_failures'::regclass, 'counterfoil.deliveries'::regclass, 'counterfoil.ledgers'::regclass,
         'counterfoil.ledger_appends'::regclass, 'counterfoil.ledger_events'::regclass,
         'counterfoil.step_receipts'::regclass
