@@ -1,7 +1,7 @@
 -- queue_lane: puts new facts of a run up for delivery in their lane.
 --
 -- Promises: the lane's row reaches to p_last_seq and tells of a terminal and a public wait among the new facts; where the
---           lane was empty a row begins at p_first_seq, due now, and a sleeper is woken.
+--           lane was empty a row begins at p_first_seq, due now, and the answer is true when somebody may sleep until then.
 -- Locks:    the caller holds the run's row, so nobody else fills the lane; the lane's row, waiting for a dispatcher.
 -- Raises:   nothing.
 -- Since:    1
@@ -16,7 +16,7 @@ create or replace function counterfoil.queue_lane(
     p_wait_seq bigint,
     p_now timestamptz
 )
-returns void
+returns boolean
 language plpgsql
 volatile
 parallel unsafe
@@ -53,7 +53,7 @@ begin
             limit 1
         ), 0);
     if found then
-        return;
+        return false;
     end if;
 
     insert into counterfoil.lanes (
@@ -61,13 +61,11 @@ begin
     )
     values (p_org_id, p_run_id, p_lane, v_priority, p_now, p_first_seq, p_last_seq, p_terminal_seq, p_wait_seq)
     returning exists (select from counterfoil.listeners as s where s.queue = p_lane) into v_wakes;
-    if v_wakes then
-        perform counterfoil.wake(p_lane);
-    end if;
+    return v_wakes;
 end
 $function$;
 
 comment on function counterfoil.queue_lane(text, text, text, bigint, bigint, bigint, bigint, timestamptz) is
-'Puts new facts of a run, whose row lock the caller holds, up for delivery in their lane: p_first_seq to p_last_seq, with the positions of a terminal and a public wait among them, or null. Private.';
+'Puts new facts of a run, whose row lock the caller holds, up for delivery in their lane: p_first_seq to p_last_seq, with the positions of a terminal and a public wait among them, or null. True when the lane was empty and has listeners: wake them. Private.';
 
 revoke all on function counterfoil.queue_lane(text, text, text, bigint, bigint, bigint, bigint, timestamptz) from public;

@@ -33,6 +33,7 @@ declare
     v_lane text;
     v_terminal_seq bigint;
     v_wait_seq bigint;
+    v_wakes boolean;
     v_seq bigint;
 begin
     insert into counterfoil.outbox as o (
@@ -63,7 +64,10 @@ begin
         v_wait_seq := v_seq;
     end if;
 
-    perform counterfoil.queue_lane(p_org_id, p_run_id, v_lane, v_seq, v_seq, v_terminal_seq, v_wait_seq, p_now);
+    v_wakes := counterfoil.queue_lane(p_org_id, p_run_id, v_lane, v_seq, v_seq, v_terminal_seq, v_wait_seq, p_now);
+    if v_wakes then
+        perform counterfoil.wake(v_lane);
+    end if;
     return v_seq;
 end
 $function$;

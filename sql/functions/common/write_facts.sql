@@ -32,6 +32,7 @@ declare
     v_ordinals bigint[];
     v_seqs bigint[];
     v_written bigint;
+    v_filled text[];
 begin
     if cardinality(p_event_ids) = 1 then
         ordinal := 1;
@@ -56,9 +57,7 @@ begin
             g.event_id,
             g.event_type,
             g.payload,
-            counterfoil.fact_lane(g.payload) as lane,
-            counterfoil.event_kind(g.event_type) = 'terminal' as ends,
-            counterfoil.is_public_wait(g.event_type, g.payload) as waits
+            counterfoil.fact_lane(g.payload) as lane
         from unnest(p_run_ids, p_event_ids, p_event_types, p_payloads)
             with ordinality as g (run_id, event_id, event_type, payload, ordinal)
         -- By key, run by run, whatever the planner makes of the tables' sizes. A launch brings its run's first fact.
@@ -74,7 +73,7 @@ begin
     ),
 
     written as (
-        insert into counterfoil.outbox (
+        insert into counterfoil.outbox as o (
             org_id, run_id, seq, event_id, event_type, lane, deferred, payload, delivery_key, created_at
         )
         select
@@ -84,40 +83,51 @@ begin
         order by n.ordinal
         -- Of any key: a caller whose snapshot is older than a run's latest fact meets its position here, with 40001.
         on conflict do nothing
-        returning 1
-    )
+        returning o.run_id, o.lane, o.seq, o.event_type, o.payload
+    ),
 
-    select
-        array_agg(n.ordinal order by n.ordinal),
-        array_agg(n.seq order by n.ordinal),
-        (select count(*) from written)
-    into v_ordinals, v_seqs, v_written
-    from numbered as n;
-    if v_written < cardinality(p_event_ids) then
-        perform counterfoil.raise_identity_conflict(
-            'One of these event ids was taken meanwhile by a fact of another run.', 'p_run_id',
-            'Give a new fact an id of its own.'
-        );
-    end if;
+    queued as materialized (
+        select
+            n.run_id,
+            n.lane,
+            count(*) as facts,
+            min(n.seq) as first_seq,
+            max(n.seq) as last_seq,
+            max(n.seq) filter (where counterfoil.event_kind(n.event_type) = 'terminal') as terminal_seq,
+            max(n.seq) filter (where counterfoil.is_public_wait(n.event_type, n.payload)) as wait_seq
+        from written as n
+        group by n.run_id, n.lane
+        order by n.run_id, n.lane
+    ),
 
-    if 1 = any(v_seqs) then
-        -- What begins a run finds no lane.
+    -- What begins a run finds no lane.
+    begun as (
         insert into counterfoil.lanes (
             org_id, run_id, lane, priority, due_at, head_seq, tail_seq, terminal_seq, wait_seq
         )
         select
             p_org_id, w.run_id, w.lane, counterfoil.lane_priority(w.first_seq, w.terminal_seq, w.wait_seq), p_now,
             w.first_seq, w.last_seq, w.terminal_seq, w.wait_seq
-        from counterfoil.facts_by_lane(p_run_ids, v_seqs, p_event_types, p_payloads) as w
-        where w.first_seq = 1;
-        perform counterfoil.wake('lifecycle');
-    end if;
-
-    perform counterfoil.queue_lane(
-        p_org_id, w.run_id, w.lane, w.first_seq, w.last_seq, w.terminal_seq, w.wait_seq, p_now
+        from queued as w
+        where w.first_seq = 1
     )
-    from counterfoil.facts_by_lane(p_run_ids, v_seqs, p_event_types, p_payloads) as w
-    where w.first_seq > 1;
+
+    select
+        (select array_agg(n.ordinal order by n.ordinal) from numbered as n),
+        (select array_agg(n.seq order by n.ordinal) from numbered as n),
+        sum(w.facts)::bigint,
+        array_agg(distinct w.lane) filter (where case when w.first_seq = 1 then true else counterfoil.queue_lane(
+            p_org_id, w.run_id, w.lane, w.first_seq, w.last_seq, w.terminal_seq, w.wait_seq, p_now
+        ) end)
+    into v_ordinals, v_seqs, v_written, v_filled
+    from queued as w;
+    if v_written is distinct from cardinality(p_event_ids) then
+        perform counterfoil.raise_identity_conflict(
+            'One of these event ids was taken meanwhile by a fact of another run.', 'p_run_id',
+            'Give a new fact an id of its own.'
+        );
+    end if;
+    perform counterfoil.wake(f.lane) from unnest(v_filled) as f (lane);
 
     return query select w.ordinal, w.seq from unnest(v_ordinals, v_seqs) as w (ordinal, seq);
 end

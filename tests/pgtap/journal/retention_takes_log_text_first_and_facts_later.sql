@@ -1,7 +1,7 @@
 begin;
 \ir ../setup.psql
 \ir setup.psql
-select plan(15);
+select plan(18);
 
 -- The run's facts, delivered as far as the deliveries below say; f4 is pending.
 select pg_temp.run_with(
@@ -44,6 +44,24 @@ select is(
 select is(
   pg_temp.rows($$ select * from counterfoil.purge_delivered(1) $$),
   '[{"logs_purged": 0, "facts_removed": 0, "more": false}]', 'nothing is taken twice');
+
+-- Positions are given once, also when nothing is left to count on from.
+savepoint before_all_went;
+delete from counterfoil.lanes;
+update counterfoil.deliveries as d set delivered_at = now() - interval '40 days';
+insert into counterfoil.deliveries (org_id, run_id, lane, first_seq, last_seq, outcome, lease_owner, delivered_at)
+values ('acme', 'r1', 'lifecycle', 5, (select max(o.seq) from counterfoil.outbox as o where o.run_id = 'r1'), 'delivered', 'me', now() - interval '40 days');
+create temporary table latest on commit drop as select max(o.seq) as seq from counterfoil.outbox as o where o.run_id = 'r1';
+select counterfoil.purge_delivered(100);
+select is((select count(*) from counterfoil.outbox as o where o.run_id = 'r1'), 0::bigint, 'all of a run''s facts can go while the run is kept');
+select is(
+  (select a.seq from counterfoil.append_fact('acme', 'r1', 'next', 'runner.logs', '{"lines": ["more"], "lineContexts": [null], "lineIds": ["9"]}') as a),
+  (select l.seq + 1 from latest as l), 'the next fact counts on');
+select is(
+  (select count(*) from counterfoil.append_facts('acme', 'r1', '[{"eventId": "two", "eventType": "runner.logs", "payload": {"lines": []}},
+    {"eventId": "three", "eventType": "runner.logs", "payload": {"lines": []}}]') as a, latest as l where a.seq in (l.seq + 2, l.seq + 3)),
+  2::bigint, 'so do many');
+rollback to before_all_went;
 
 -- What older runners said as tagged lines outlives the lines.
 select is(
