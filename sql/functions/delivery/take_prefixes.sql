@@ -101,7 +101,7 @@ begin
         cross join lateral (
             select
                 min(o.seq) as first_seq,
-                coalesce(max(o.seq) filter (where o.bytes <= v_max_bytes), min(o.seq)) as end_seq,
+                max(o.seq) as end_seq,
                 min(o.seq) filter (where o.kind = 'start' or (o.kind = 'ingress' and not h.combines)) as alone_seq,
                 min(o.seq) filter (where o.kind = 'ingress') as ingress_seq,
                 min(o.seq) filter (where o.kind = 'terminal') as terminal_seq,
@@ -113,23 +113,13 @@ begin
                         and (x.state <> 'retrying' or x.next_attempt_at > p_now)
                 )) as failing_seq
             from (
-                select b.seq, counterfoil.event_kind(b.event_type) as kind, sum(b.bytes) over (order by b.seq) as bytes
-                from (
-                    select
-                        k.seq, k.event_type,
-                        -- What is not compressed tells its size without being read.
-                        case
-                            when h.is_frozen then 0
-                            when pg_column_compression(k.payload) is null then pg_column_size(k.payload)
-                            else counterfoil.json_bytes(k.payload)
-                        end as bytes
-                    from counterfoil.outbox as k
-                    where
-                        k.org_id = h.org_id and k.run_id = h.run_id and k.lane = p_lane
-                        and k.seq between h.head_seq and h.end_seq
-                    order by k.seq
-                    limit case when h.is_frozen then null else p_limit end
-                ) as b
+                select k.seq, counterfoil.event_kind(k.event_type) as kind
+                from counterfoil.outbox as k
+                where
+                    k.org_id = h.org_id and k.run_id = h.run_id and k.lane = p_lane
+                    and k.seq between h.head_seq and h.end_seq
+                order by k.seq
+                limit case when h.is_frozen then null else p_limit end
             ) as o
         ) as f
     ),
@@ -146,13 +136,24 @@ begin
                 max(o.delivery_key::text) filter (where counterfoil.event_kind(o.event_type) = 'terminal') as terminal_key,
                 string_agg(o.delivery_key::text, e'\n') as all_keys
             from (
-                select f.seq, f.event_type, f.delivery_key
+                select
+                    f.seq, f.event_type, f.delivery_key,
+                    row_number() over w = 1 or sum(
+                        -- Only of what may go; and what is not compressed tells its size without being read.
+                        case
+                            when b.is_frozen then 0
+                            when pg_column_compression(f.payload) is null then pg_column_size(f.payload)
+                            else counterfoil.json_bytes(f.payload)
+                        end
+                    ) over w <= v_max_bytes as fits
                 from counterfoil.outbox as f
                 where
                     f.org_id = b.org_id and f.run_id = b.run_id and f.lane = p_lane
                     and f.seq between b.head_seq and b.end_seq
+                window w as (order by f.seq)
                 order by f.seq
             ) as o
+            where o.fits
         ) as k
         where k.through_seq is not null
     ),

@@ -2,8 +2,8 @@
 --
 -- Promises: returns only while p_attempt is the run's latest (p_latest), runs, and p_lease_id is its lease and has not
 --           lapsed at p_now. It stays so until the transaction ends: whoever changes it takes the run's row first.
--- Locks:    the caller holds the run's row.
--- Raises:   RL004 attempt_lease_not_current.
+-- Locks:    the caller holds the run's row; the attempt, for share, where it is refused.
+-- Raises:   RL004 attempt_lease_not_current; 40001 where it was renewed after the transaction's snapshot.
 -- Since:    1
 
 create or replace function counterfoil.prove_attempt_lease(
@@ -36,6 +36,10 @@ begin
     ) then
         return;
     end if;
+    -- A heartbeat renews without the run's row: a snapshot from before it must not read that as a loss.
+    perform from counterfoil.attempts as a
+    where a.org_id = p_org_id and a.run_id = p_run_id and a.attempt = p_attempt and p_attempt = p_latest
+    for share;
     perform counterfoil.raise_lease_lost(
         'The attempt''s lease is not current.', 'attempt_lease_not_current',
         'Stop this attempt; another one has taken over or will.'

@@ -3,7 +3,7 @@
 begin;
 \ir ../setup.psql
 \ir setup.psql
-select plan(7);
+select plan(8);
 
 create function pg_temp.payloads_read()
 returns bigint language sql volatile parallel unsafe as $function$
@@ -48,5 +48,14 @@ select is(
     pg_temp.read_by($$select counterfoil.acknowledge_delivery('acme', 'r', array['p1', 'p2'], 'd1', 0)$$), 0::bigint, 'an acknowledgement'
 );
 select cmp_ok(pg_temp.read_by('select pg_temp.claim()'), '>', 0::bigint, 'what is carried is read');
+
+-- Compressed ones too, whose size as JSON is known only unpacked.
+select pg_temp.quiet_run('s');
+select pg_temp.fact('s', 'q1');
+select counterfoil.append_fact('acme', 's', 'c' || i, 'run.events', jsonb_build_object('events', jsonb_build_array(
+    jsonb_build_object('type', 'sheet.row', 'text', (select string_agg(md5(i || '-' || n) || repeat('x', 20), '') from generate_series(1, 600) as n))
+)))
+from generate_series(1, 8) as i;
+select is(pg_temp.read_by($$select pg_temp.claim('d2', 's')$$), 0::bigint, 'a claim before compressed facts');
 select * from finish();
 rollback;
