@@ -102,5 +102,5 @@ def _dispatch(
         ).fetchall()
         # A lane that an append holds for the moment is passed over: again.
         waiting = [row for row, (done,) in zip(waiting, taken, strict=True) if not done]
-    if len(heads) < 32:
+    if len(heads) < 32 and not (marks and marks.looked_back):
         time.sleep(0.04)

@@ -196,7 +196,7 @@ class Dispatcher:
                 self._deliveries.add(task)
                 task.add_done_callback(self._finished)
         self._turns.claimed(org_id, all_places=len(runs) == free)
-        return bool(runs) or org_id is not None
+        return bool(runs) or org_id is not None or self._marks.looked_back
 
     async def _free_places(self) -> int:
         """Wait for places; a little longer for several, so that one claim serves many runs."""

@@ -78,7 +78,7 @@ class SearchLane:
             for run in runs:
                 await self._release(run)
             raise
-        return bool(runs)
+        return bool(runs) or self._marks.looked_back
 
     async def _materialise(self, run: HeldRun, leased_at: float) -> bool:
         report = DeliveryReport(run.org_id, run.run_id, "search", tuple(run.event_ids))

@@ -109,6 +109,6 @@ end
 $function$;
 
 comment on function counterfoil.claim_deliveries(text, integer, integer, integer, text, text, text, text, boolean, timestamptz[]) is
-'Leases the prefixes of up to p_max_runs lanes to p_lease_owner and answers their facts in order, each with its ledger events. p_limit bounds the facts of one prefix; p_org_id and p_run_id narrow the claim; p_head_priority is admission_first or oldest_ready; p_allow_ingress_prefix lets ingress facts of an urgent run combine, for a receiver that said it can take them. p_marks spares the claim what earlier ones have passed: the times, one for each priority (0 to 3), from which lanes are looked at; marks are those of this claim. Now and then a claim must look without them.';
+'Leases the prefixes of up to p_max_runs lanes to p_lease_owner and answers their facts in order, each with its ledger events. p_limit bounds the facts of one prefix; p_org_id and p_run_id narrow the claim; p_head_priority is admission_first or oldest_ready; p_allow_ingress_prefix lets ingress facts of an urgent run combine, for a receiver that said it can take them. p_marks spares the claim what earlier ones have passed: the times, one for each priority (0 to 3), from which lanes are looked at, and four more, if given, up to which; marks are those of this claim. Now and then what lies behind them must be looked at, all at once or in pieces.';
 
 revoke all on function counterfoil.claim_deliveries(text, integer, integer, integer, text, text, text, text, boolean, timestamptz[]) from public;

@@ -4,7 +4,8 @@
 --           admission_first: by priority, then due time; oldest_ready: by due time alone. Rows that others hold are
 --           passed over. It reads ranges of one index from the front and stops when it has enough, so its cost does
 --           not grow with what waits.
---           Of each priority only lanes due from its mark on; answers the marks that it came to, null where none was taken.
+--           Of each priority only lanes due from its mark on, and up to its second mark, if there is one; answers the
+--           marks that it came to, null where none was taken.
 -- Locks:    the lanes it answers, for no key update, without ever waiting.
 -- Raises:   nothing.
 -- Since:    1
@@ -55,7 +56,7 @@ begin
                 from counterfoil.lanes as l
                 where
                     l.lane = 'search' and l.blocked_at is null and l.priority = g.priority
-                    and l.due_at between coalesce(p_marks[g.priority + 1], '-infinity') and picked_at
+                    and l.due_at between coalesce(p_marks[g.priority + 1], '-infinity') and least(p_marks[g.priority + 5], picked_at)
                     and (l.lease_expires_at is null or l.lease_expires_at <= picked_at)
                 order by l.due_at
                 limit p_limit
@@ -79,7 +80,7 @@ begin
                 from counterfoil.lanes as l
                 where
                     l.lane = 'lifecycle' and l.blocked_at is null and l.priority = g.priority
-                    and l.due_at between coalesce(p_marks[g.priority + 1], '-infinity') and picked_at
+                    and l.due_at between coalesce(p_marks[g.priority + 1], '-infinity') and least(p_marks[g.priority + 5], picked_at)
                     and (l.lease_expires_at is null or l.lease_expires_at <= picked_at)
                 order by l.due_at
                 limit p_limit
@@ -106,7 +107,7 @@ begin
                         from counterfoil.lanes as l
                         where
                             l.lane = 'lifecycle' and l.blocked_at is null and l.priority = 0
-                            and l.due_at between coalesce(p_marks[1], '-infinity') and picked_at
+                            and l.due_at between coalesce(p_marks[1], '-infinity') and least(p_marks[5], picked_at)
                             and (l.lease_expires_at is null or l.lease_expires_at <= picked_at)
                         order by l.due_at
                     )
@@ -116,7 +117,7 @@ begin
                         from counterfoil.lanes as l
                         where
                             l.lane = 'lifecycle' and l.blocked_at is null and l.priority = 1
-                            and l.due_at between coalesce(p_marks[2], '-infinity') and picked_at
+                            and l.due_at between coalesce(p_marks[2], '-infinity') and least(p_marks[6], picked_at)
                             and (l.lease_expires_at is null or l.lease_expires_at <= picked_at)
                         order by l.due_at
                     )
@@ -126,7 +127,7 @@ begin
                         from counterfoil.lanes as l
                         where
                             l.lane = 'lifecycle' and l.blocked_at is null and l.priority = 2
-                            and l.due_at between coalesce(p_marks[3], '-infinity') and picked_at
+                            and l.due_at between coalesce(p_marks[3], '-infinity') and least(p_marks[7], picked_at)
                             and (l.lease_expires_at is null or l.lease_expires_at <= picked_at)
                         order by l.due_at
                     )
@@ -136,7 +137,7 @@ begin
                         from counterfoil.lanes as l
                         where
                             l.lane = 'lifecycle' and l.blocked_at is null and l.priority = 3
-                            and l.due_at between coalesce(p_marks[4], '-infinity') and picked_at
+                            and l.due_at between coalesce(p_marks[4], '-infinity') and least(p_marks[8], picked_at)
                             and (l.lease_expires_at is null or l.lease_expires_at <= picked_at)
                         order by l.due_at
                     )

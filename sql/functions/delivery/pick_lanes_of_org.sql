@@ -3,7 +3,8 @@
 -- Promises: up to p_limit lanes of the org that are due, not blocked and under no live lease, each locked by this
 --           transaction. admission_first: by priority, then due time; oldest_ready: by due time alone. Rows that others
 --           hold are passed over. It reads ranges of one index from the front and stops when it has enough.
---           Of each priority only lanes due from its mark on; answers the marks that it came to, null where none was taken.
+--           Of each priority only lanes due from its mark on, and up to its second mark, if there is one; answers the
+--           marks that it came to, null where none was taken.
 -- Locks:    the lanes it answers, for no key update, without ever waiting.
 -- Raises:   nothing.
 -- Since:    1
@@ -53,7 +54,7 @@ begin
                 from counterfoil.lanes as l
                 where
                     l.org_id = p_org_id and l.lane = p_lane and l.blocked_at is null and l.priority = g.priority
-                    and l.due_at between coalesce(p_marks[g.priority + 1], '-infinity') and picked_at
+                    and l.due_at between coalesce(p_marks[g.priority + 1], '-infinity') and least(p_marks[g.priority + 5], picked_at)
                     and (l.lease_expires_at is null or l.lease_expires_at <= picked_at)
                 order by l.due_at
                 limit p_limit
@@ -80,7 +81,7 @@ begin
                         from counterfoil.lanes as l
                         where
                             l.org_id = p_org_id and l.lane = p_lane and l.blocked_at is null and l.priority = 0
-                            and l.due_at between coalesce(p_marks[1], '-infinity') and picked_at
+                            and l.due_at between coalesce(p_marks[1], '-infinity') and least(p_marks[5], picked_at)
                             and (l.lease_expires_at is null or l.lease_expires_at <= picked_at)
                         order by l.due_at
                     )
@@ -90,7 +91,7 @@ begin
                         from counterfoil.lanes as l
                         where
                             l.org_id = p_org_id and l.lane = p_lane and l.blocked_at is null and l.priority = 1
-                            and l.due_at between coalesce(p_marks[2], '-infinity') and picked_at
+                            and l.due_at between coalesce(p_marks[2], '-infinity') and least(p_marks[6], picked_at)
                             and (l.lease_expires_at is null or l.lease_expires_at <= picked_at)
                         order by l.due_at
                     )
@@ -100,7 +101,7 @@ begin
                         from counterfoil.lanes as l
                         where
                             l.org_id = p_org_id and l.lane = p_lane and l.blocked_at is null and l.priority = 2
-                            and l.due_at between coalesce(p_marks[3], '-infinity') and picked_at
+                            and l.due_at between coalesce(p_marks[3], '-infinity') and least(p_marks[7], picked_at)
                             and (l.lease_expires_at is null or l.lease_expires_at <= picked_at)
                         order by l.due_at
                     )
@@ -110,7 +111,7 @@ begin
                         from counterfoil.lanes as l
                         where
                             l.org_id = p_org_id and l.lane = p_lane and l.blocked_at is null and l.priority = 3
-                            and l.due_at between coalesce(p_marks[4], '-infinity') and picked_at
+                            and l.due_at between coalesce(p_marks[4], '-infinity') and least(p_marks[8], picked_at)
                             and (l.lease_expires_at is null or l.lease_expires_at <= picked_at)
                         order by l.due_at
                     )

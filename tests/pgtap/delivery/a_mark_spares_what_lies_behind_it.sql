@@ -2,7 +2,7 @@
 begin;
 \ir ../setup.psql
 \ir setup.psql
-select plan(11);
+select plan(15);
 
 -- old came before new; n is a newly launched run, w waits in public, t has ended.
 select pg_temp.quiet_run('old'), pg_temp.fact('old', 'old-p');
@@ -45,10 +45,28 @@ select is(pg_temp.taken((select marks from past), 'oldest_ready'), array['new', 
 select is(pg_temp.taken((select behind from past), 'oldest_ready'), '{}'::text[], 'with all behind');
 select is(pg_temp.taken((select marks from past), p_org => 'acme'), array['n', 't', 'w', 'new'], 'and for one org');
 select is(pg_temp.taken((select marks from past), 'oldest_ready', 'acme'), array['new', 'w', 't', 'n'], 'in either order');
+
+-- A piece: from the first four to the second four.
+select is(
+    pg_temp.taken((select array[null, null, null, d.due_at, null, null, null, d.due_at]::timestamptz[] from due as d where d.run_id = 'old')),
+    array['n', 't', 'w', 'old'], 'what lies behind its second mark is not looked at, what lies at it is'
+);
+select is(
+    pg_temp.taken((select p.behind || p.behind from past as p)), '{}'::text[], 'nothing lies between two marks behind all'
+);
+select is(
+    pg_temp.taken((select array_fill(null::timestamptz, array[4]) || (select min(d.due_at) from due as d)
+        || (select array_fill(min(d.due_at), array[3]) from due as d) from past as p), 'oldest_ready'),
+    array['old'], 'the oldest first, too'
+);
+select is(
+    pg_temp.taken((select array_fill(null::timestamptz, array[4]) || array_fill(min(d.due_at), array[4]) from due as d), 'admission_first', 'acme'),
+    array['old'], 'and for one org'
+);
 select ok(
     (
         select bool_and(c.marks is null)
-        from counterfoil.claim_deliveries('e', p_run_id => 'old', p_marks => (select p.behind from past as p)) as c
+        from counterfoil.claim_deliveries('e', p_run_id => 'new', p_marks => (select p.behind from past as p)) as c
     ),
     'a run that is named is found behind any mark, and tells of none'
 );

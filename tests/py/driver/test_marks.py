@@ -19,64 +19,112 @@ def found(minutes: int) -> Times:
     return [None, None, None, NOON + timedelta(minutes=minutes)]
 
 
-class Scheduled:
-    """Marks on a clock of the test's own."""
+class Claims:
+    """Claims on a clock of the test's own, each of so many seconds."""
 
     def __init__(self) -> None:
         self.now = 0.0
         self.marks = Marks(lambda: self.now)
 
-    def back(self, minutes: int) -> float | None:
-        """Seconds before the mark, at so many minutes after noon; None: everywhere."""
-        start = self.marks.start()
-        if start is None:
+    def claim(self, minutes: int | None, seconds: float = 0.001) -> tuple[float, float] | None:
+        """Look, and find what is due so many minutes after noon, or nothing.
+
+        Answers the piece looked at, in seconds before the mark; None: from the mark on.
+        """
+        mark = self.marks.times[3]
+        times = self.marks.start()
+        self.now += seconds
+        self.marks.learn(None if minutes is None else found(minutes))
+        assert self.marks.looked_back == (len(times) == 8)
+        if len(times) == 4:
+            assert times[3] == mark
             return None
-        at = start[3]
-        assert at is not None
-        assert start[:3] == [None] * 3
-        return (NOON + timedelta(minutes=minutes) - at).total_seconds()
+        assert times[:3] == times[4:7] == [None] * 3
+        start, upto = times[3], times[7]
+        assert mark is not None
+        assert upto is not None
+        back = float("inf") if start is None else (mark - start).total_seconds()
+        return back, (mark - upto).total_seconds()
 
 
 def test_claims_begin_at_the_mark_and_look_back_now_and_then() -> None:
-    scheduled = Scheduled()
-    assert scheduled.back(0) is None
-    scheduled.marks.learn(found(5))
-    looks = []
+    claims = Claims()
+    assert claims.claim(5) is None, "nothing lies behind before there is a mark"
+    looks: dict[float, list[int]] = {}
     for tenth in range(700):
-        scheduled.now = tenth / 10
-        looks.append(scheduled.back(5))
-        scheduled.marks.learn(found(5))
-    assert [at for at, back in enumerate(looks) if back is None] == [600]
-    assert [at for at, back in enumerate(looks) if back == 30] == [150, 300, 450]
-    assert [at for at, back in enumerate(looks) if back == 3] == [
-        at for at in range(10, 700, 10) if at not in (150, 300, 450, 600)
-    ]
-    assert looks.count(0) == 700 - 69
+        claims.now = tenth / 10
+        piece = claims.claim(5)
+        if piece is not None:
+            assert piece[1] == 0, "from the mark back, in one piece"
+            looks.setdefault(piece[0], []).append(round(claims.now))
+    assert looks[float("inf")] == [61]
+    assert looks[30.0] == [15, 30, 45, 60]
+    assert 60 <= len(looks[3.0]) <= 70
+    assert looks.keys() == {3.0, 30.0, float("inf")}
+
+
+def test_what_takes_long_is_looked_at_piece_by_piece() -> None:
+    """What was delivered takes 4 ms for each second of it, in the five minutes of a snapshot."""
+    claims = Claims()
+    claims.claim(5)
+    pieces = []
+    for step in range(20000):
+        claims.now = max(claims.now, step / 100)
+        mark = claims.marks.times[3]
+        assert mark is not None
+        times = claims.marks.start()
+        seconds = 0.001
+        if len(times) == 8:
+            start, upto = times[3], times[7]
+            assert upto is not None
+            oldest = mark - timedelta(minutes=5)
+            seconds += 0.004 * max(0.0, (upto - max(start or oldest, oldest)).total_seconds())
+            pieces.append((start, upto, seconds))
+        claims.now += seconds
+        claims.marks.learn(found(5))
+    assert sum(seconds > 0.05 for _, _, seconds in pieces) == 1, "the first long one tells"
+    latest = {start: upto for start, upto, _ in pieces}
+    assert None in latest, "a look at everything comes to its end"
+    reached, steps = latest[None], 0
+    while reached != mark:
+        reached, steps = latest[reached], steps + 1
+    assert steps > 30, "and leaves nothing out"
+
+
+def test_between_two_pieces_delivery_goes_on() -> None:
+    claims = Claims()
+    claims.claim(5)
+    claims.now = 100.0
+    looks = [claims.claim(5) is not None for _ in range(12)]
+    assert looks == [True, False, False, False] * 3
+
+
+def test_a_piece_that_a_far_server_makes_long_stays_whole() -> None:
+    claims = Claims()
+    claims.claim(5, 0.1)
+    for _ in range(2000):
+        piece = claims.claim(5, 0.15)
+        assert piece is None or piece[1] == 0
 
 
 def test_a_mark_never_goes_back() -> None:
-    scheduled = Scheduled()
-    scheduled.back(0)
-    scheduled.marks.learn(found(5))
-    scheduled.marks.learn(found(2))
-    scheduled.marks.learn([NOON, None, None, None])
-    assert scheduled.marks.times == [NOON, None, None, NOON + timedelta(minutes=5)]
+    marks = Marks(lambda: 0.0)
+    for times in (found(5), found(2), [NOON, None, None, None]):
+        marks.start()
+        marks.learn(times)
+    assert marks.times == [NOON, None, None, NOON + timedelta(minutes=5)]
 
 
 def test_who_finds_nothing_looks_everywhere_before_long() -> None:
-    scheduled = Scheduled()
-    scheduled.back(0)
-    scheduled.marks.learn(found(5))
-    scheduled.marks.learn(None)
-    scheduled.now = 4.9
-    assert scheduled.back(5) is not None
-    scheduled.now = 5.0
-    assert scheduled.back(5) is None
-    scheduled.now = 9.0
-    assert scheduled.back(5) is not None
-    scheduled.marks.learn(found(6))
-    scheduled.now = 12.0
-    assert scheduled.back(6) is not None
+    claims = Claims()
+    claims.claim(5)
+    claims.now = 2.0
+    while claims.claim(None) is not None:
+        pass
+    claims.now = 4.9
+    assert all(look is None or look[0] < 60 for look in (claims.claim(None) for _ in range(9)))
+    claims.now = 10.0
+    assert float("inf") in {look[0] for look in (claims.claim(None) for _ in range(4)) if look}
 
 
 async def test_a_dispatcher_keeps_the_marks_of_its_claims(
@@ -97,6 +145,6 @@ async def test_a_dispatcher_keeps_the_marks_of_its_claims(
         await scene.all_delivered()
         await scene.progress("p2")
         await scene.all_delivered()
-    assert asked[0] is None
+    assert asked[0] == [None] * 4
     # The run's first fact waited under priority 0, the others under 3.
-    assert [at is not None for at in asked[-1]] == [True, False, False, True]
+    assert [at is not None for at in asked[-1][-4:]] == [True, False, False, True]
