@@ -13,7 +13,7 @@ _BETWEEN = 3
 _LONG = 0.02
 """Seconds, if that is more than two claims from the marks take: after a longer piece the next is
 half as wide."""
-_FIRST_PIECE = timedelta(seconds=8)
+_FIRST_PIECE = timedelta(seconds=16)
 _LEAST_PIECE = timedelta(seconds=0.5)
 _ALL = timedelta(days=1)
 """A piece as wide as this takes all the rest."""
@@ -51,7 +51,9 @@ class Marks:
         """From when the next claim looks at lanes, by priority; then, for a piece, up to when."""
         now = self._began = self._clock()
         for back in self._backs:
-            back.begin_if_due(now, self.times, self._width, is_idle=self._is_idle)
+            # Much can have been delivered since the last look, by those who are busy.
+            width = self._width if self._is_idle else min(self._width, _FIRST_PIECE)
+            back.begin_if_due(now, self.times, width, is_idle=self._is_idle)
         self._looking = None
         self._since_piece += 1
         if self._since_piece > _BETWEEN or self._is_idle:
@@ -127,7 +129,7 @@ class _Back:
     def narrow(self) -> timedelta:
         """After a long piece: how wide the next one will be."""
         self._was_long = True
-        self._width = max(min(self._piece, 2 * _FIRST_PIECE) / 2, _LEAST_PIECE)
+        self._width = max(min(self._piece, _FIRST_PIECE) / 2, _LEAST_PIECE)
         return self._width
 
     def widen(self) -> timedelta:

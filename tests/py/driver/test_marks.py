@@ -51,16 +51,16 @@ def test_claims_begin_at_the_mark_and_look_back_now_and_then() -> None:
     claims = Claims()
     assert claims.claim(5) is None, "nothing lies behind before there is a mark"
     looks: dict[float, list[int]] = {}
-    for tenth in range(700):
+    for tenth in range(740):
         claims.now = tenth / 10
         piece = claims.claim(5)
         if piece is not None:
-            assert piece[1] == 0, "from the mark back, in one piece"
             looks.setdefault(piece[0], []).append(round(claims.now))
-    assert looks[float("inf")] == [61]
+    assert len(looks[float("inf")]) == 1
+    assert 60 < looks[float("inf")][0] < 74
     assert looks[30.0] == [15, 30, 45, 60]
-    assert 60 <= len(looks[3.0]) <= 70
-    assert looks.keys() == {3.0, 30.0, float("inf")}
+    assert 60 <= len(looks[3.0]) <= 74
+    assert looks[16.0] == looks[30.0], "a long look begins with a short piece"
 
 
 def test_what_takes_long_is_looked_at_piece_by_piece() -> None:
@@ -82,7 +82,7 @@ def test_what_takes_long_is_looked_at_piece_by_piece() -> None:
             pieces.append((start, upto, seconds))
         claims.now += seconds
         claims.marks.learn(found(5))
-    assert sum(seconds > 0.05 for _, _, seconds in pieces) == 1, "the first long one tells"
+    assert max(seconds for _, _, seconds in pieces) < 0.07
     latest = {start: upto for start, upto, _ in pieces}
     assert None in latest, "a look at everything comes to its end"
     reached, steps = latest[None], 0
@@ -104,7 +104,7 @@ def test_a_piece_that_a_far_server_makes_long_stays_whole() -> None:
     claims.claim(5, 0.1)
     for _ in range(2000):
         piece = claims.claim(5, 0.15)
-        assert piece is None or piece[1] == 0
+        assert piece is None or piece[0] in (3, 30) or piece[0] >= 16 * 2 ** (piece[1] > 0)
 
 
 def test_a_mark_never_goes_back() -> None:
