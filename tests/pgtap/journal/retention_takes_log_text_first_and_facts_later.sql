@@ -47,6 +47,7 @@ select is(
 
 -- Positions are given once, also when nothing is left to count on from.
 savepoint before_all_went;
+update counterfoil.runs set status = 'running', attempt = 1, started_at = now();
 delete from counterfoil.lanes;
 update counterfoil.deliveries as d set delivered_at = now() - interval '40 days';
 insert into counterfoil.deliveries (org_id, run_id, lane, first_seq, last_seq, outcome, lease_owner, delivered_at)
