@@ -116,36 +116,60 @@ create table counterfoil.runs (
     error jsonb,
     constraint runs_pkey primary key (org_id, run_id),
     constraint runs_parent_fkey foreign key (org_id, parent_run_id)
-    references counterfoil.runs (org_id, run_id) on delete set null (parent_run_id),
-    constraint runs_ids_have_length check (
-        length(org_id) between 1 and 200 and length(run_id) between 1 and 200
-    ),
-    constraint runs_status_is_known check (
-        status in ('queued', 'running', 'waiting', 'completed', 'failed', 'cancelled')
-    ),
-    constraint runs_priority_in_range check (priority between 0 and 9),
-    constraint runs_digest_is_sha256 check (octet_length(launch_digest) = 32),
-    constraint runs_attempts_in_range check (
-        max_attempts >= 1 and attempt between 0 and max_attempts
-    ),
-    constraint runs_started_with_first_attempt check ((attempt = 0) = (started_at is null)),
-    constraint runs_queued_means_never_started check (status <> 'queued' or attempt = 0),
-    constraint runs_active_means_started check (status not in ('running', 'waiting', 'completed') or attempt > 0),
-    constraint runs_ended_has_time check (
-        (status in ('completed', 'failed', 'cancelled')) = (ended_at is not null)
-    ),
-    constraint runs_ended_has_terminal_fact check ((ended_at is null) = (terminal_event_id is null)),
-    constraint runs_waiting_says_for_what check ((status = 'waiting') = (wait_kind is not null)),
-    constraint runs_wait_kind_is_known check (wait_kind in ('public', 'retry', 'detached_runner')),
-    constraint runs_waiting_has_start check ((wait_kind is null) = (waiting_since is null)),
-    constraint runs_wait_details_need_wait check (
-        wait_kind is not null or (wait_reason is null and wait_event is null and wake_at is null)
-    ),
-    constraint runs_public_wait_has_id check ((wait_kind is not distinct from 'public') = (wait_id is not null)),
-    constraint runs_cancel_has_time check (
-        cancel_requested_at is not null or (cancel_reason is null and cancel_deadline_at is null)
-    )
+    references counterfoil.runs (org_id, run_id) on delete set null (parent_run_id)
 ) with (fillfactor = 60, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 2000);
+
+-- What runs may hold, in one function, for the reason given beside those of outbox and lanes (0004): a table's checks are
+-- parsed again in every statement that writes to it. The commonest rows come first: those that are queued or running.
+create function counterfoil.is_possible_run(p_row counterfoil.runs)
+returns boolean
+language plpgsql
+immutable
+parallel safe
+called on null input
+security invoker
+set search_path = pg_catalog, pg_temp
+as $function$
+begin
+    if
+        length(p_row.org_id) not between 1 and 200
+        or length(p_row.run_id) not between 1 and 200
+        or p_row.priority not between 0 and 9
+        or octet_length(p_row.launch_digest) <> 32
+        or p_row.max_attempts < 1
+        or p_row.attempt not between 0 and p_row.max_attempts
+        or (p_row.attempt = 0) <> (p_row.started_at is null)
+        or (p_row.ended_at is null) <> (p_row.terminal_event_id is null)
+        or (p_row.cancel_requested_at is null and num_nonnulls(p_row.cancel_reason, p_row.cancel_deadline_at) > 0)
+    then
+        return false;
+    end if;
+    if p_row.wait_kind is null then
+        return
+            num_nonnulls(p_row.waiting_since, p_row.wait_id, p_row.wait_reason, p_row.wait_event, p_row.wake_at) = 0
+            and case p_row.status
+                when 'queued' then p_row.attempt = 0 and p_row.ended_at is null
+                when 'running' then p_row.attempt > 0 and p_row.ended_at is null
+                when 'completed' then p_row.attempt > 0 and p_row.ended_at is not null
+                else p_row.status in ('failed', 'cancelled') and p_row.ended_at is not null
+            end;
+    end if;
+    return
+        p_row.status = 'waiting'
+        and p_row.attempt > 0
+        and p_row.ended_at is null
+        and p_row.waiting_since is not null
+        and p_row.wait_kind in ('public', 'retry', 'detached_runner')
+        and (p_row.wait_kind = 'public') = (p_row.wait_id is not null);
+end
+$function$;
+
+comment on function counterfoil.is_possible_run(counterfoil.runs) is
+'Whether a row of runs can be: ids with length, a known status and what belongs to it (attempts and start, end and terminal fact, what it waits for), numbers in range. Private.';
+
+revoke all on function counterfoil.is_possible_run(counterfoil.runs) from public;
+
+alter table counterfoil.runs add constraint runs_is_possible check (counterfoil.is_possible_run(runs));
 
 create index runs_by_parent_idx on counterfoil.runs (org_id, parent_run_id) where parent_run_id is not null;
 -- Partial, so that a plan made while the table is small cannot take it for a look-up by key: on few rows it looks
@@ -230,10 +254,14 @@ create table counterfoil.run_queue (
     constraint run_queue_pkey primary key (org_id, run_id),
     constraint run_queue_run_fkey foreign key (org_id, run_id)
     references counterfoil.runs (org_id, run_id) on delete cascade,
-    constraint run_queue_state_is_known check (state in ('ready', 'sleeping', 'held')),
-    constraint run_queue_slotless_needs_key check (not slotless or concurrency_key is not null),
-    constraint run_queue_ready_has_slot check (state <> 'ready' or not slotless),
-    constraint run_queue_held_waits_for_slot check (state <> 'held' or slotless)
+    -- A ready run has its slot, where there is a key; a held one waits for it.
+    constraint run_queue_is_possible check (
+        case state
+            when 'ready' then not slotless
+            when 'held' then slotless and concurrency_key is not null
+            else state = 'sleeping' and (not slotless or concurrency_key is not null)
+        end
+    )
 ) with (
     fillfactor = 70, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000,
     autovacuum_vacuum_cost_delay = 0, vacuum_truncate = off

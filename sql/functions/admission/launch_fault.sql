@@ -25,74 +25,102 @@ begin
         return array['', 'must be a JSON object', 'Give the launch as a JSON object.'];
     end if;
 
-    -- Ids: required ones first, so that a document of another kind is told so.
-    select f.field into v_field
-    from unnest(array['orgId', 'runId', 'playId', 'playName', 'executorToken', 'baseUrl'])
-        with ordinality as f (field, ordinal)
-    where coalesce(jsonb_typeof(p_launch -> f.field), 'null') <> 'string' or p_launch ->> f.field = ''
-    order by f.ordinal
-    limit 1;
-    if found then
-        return array[v_field, 'is required and must be a string that is not empty', 'Give it as a JSON string.'];
-    end if;
-
-    select f.field into v_field
-    from unnest(
-        array['orgId', 'runId', 'playId', 'playName', 'rootRunId', 'parentRunId', 'releaseLane', 'concurrencyKey']
-    ) with ordinality as f (field, ordinal)
-    where coalesce(jsonb_typeof(p_launch -> f.field), 'null') <> 'null'
-        and (
-            jsonb_typeof(p_launch -> f.field) <> 'string'
-            or length(p_launch ->> f.field) not between 1 and 200
-            or p_launch ->> f.field ~ '[[:cntrl:]]'
+    -- At one glance what most launches are, the required strings and no others, as they should be; a look at each field is
+    -- for those of which that is not so.
+    if
+        coalesce(
+            p_launch ?| array[
+                'rootRunId', 'parentRunId', 'releaseLane', 'concurrencyKey', 'runtimeApiBaseUrl', 'runtimeTokenOrigin',
+                'vercelProtectionBypassToken', 'inputFileId', 'preloadedDbSessionUnwrapKey', 'launchIdentityDigest'
+            ]
+            or jsonb_typeof(p_launch -> 'orgId') <> 'string' or length(p_launch ->> 'orgId') not between 1 and 200
+            or jsonb_typeof(p_launch -> 'runId') <> 'string' or length(p_launch ->> 'runId') not between 1 and 200
+            or jsonb_typeof(p_launch -> 'playId') <> 'string' or length(p_launch ->> 'playId') not between 1 and 200
+            or jsonb_typeof(p_launch -> 'playName') <> 'string' or length(p_launch ->> 'playName') not between 1 and 200
+            or jsonb_typeof(p_launch -> 'executorToken') <> 'string' or p_launch ->> 'executorToken' = ''
+            or jsonb_typeof(p_launch -> 'baseUrl') <> 'string' or p_launch ->> 'baseUrl' !~* '^https?://[^/\s?#]+([/?#]\S*)?$'
+            or concat(
+                p_launch ->> 'orgId', p_launch ->> 'runId', p_launch ->> 'playId', p_launch ->> 'playName',
+                p_launch ->> 'executorToken', p_launch ->> 'baseUrl'
+            ) ~ '[[:cntrl:]]',
+            true
         )
-    order by f.ordinal
-    limit 1;
-    if found then
-        return array[
-            v_field, 'must be a string of 1 to 200 characters without control characters',
-            'Give an id of 1 to 200 characters.'
-        ];
+    then
+        -- Ids: required ones first, so that a document of another kind is told so.
+        select f.field into v_field
+        from unnest(array['orgId', 'runId', 'playId', 'playName', 'executorToken', 'baseUrl'])
+            with ordinality as f (field, ordinal)
+        where coalesce(jsonb_typeof(p_launch -> f.field), 'null') <> 'string' or p_launch ->> f.field = ''
+        order by f.ordinal
+        limit 1;
+        if found then
+            return array[v_field, 'is required and must be a string that is not empty', 'Give it as a JSON string.'];
+        end if;
+
+        select f.field into v_field
+        from unnest(
+            array['orgId', 'runId', 'playId', 'playName', 'rootRunId', 'parentRunId', 'releaseLane', 'concurrencyKey']
+        ) with ordinality as f (field, ordinal)
+        where coalesce(jsonb_typeof(p_launch -> f.field), 'null') <> 'null'
+            and (
+                jsonb_typeof(p_launch -> f.field) <> 'string'
+                or length(p_launch ->> f.field) not between 1 and 200
+                or p_launch ->> f.field ~ '[[:cntrl:]]'
+            )
+        order by f.ordinal
+        limit 1;
+        if found then
+            return array[
+                v_field, 'must be a string of 1 to 200 characters without control characters',
+                'Give an id of 1 to 200 characters.'
+            ];
+        end if;
+
+        select f.field into v_field
+        from unnest(array[
+            'executorToken', 'baseUrl', 'runtimeApiBaseUrl', 'runtimeTokenOrigin', 'vercelProtectionBypassToken',
+            'inputFileId', 'preloadedDbSessionUnwrapKey', 'launchIdentityDigest'
+        ]) with ordinality as f (field, ordinal)
+        where coalesce(jsonb_typeof(p_launch -> f.field), 'null') <> 'null'
+            and (jsonb_typeof(p_launch -> f.field) <> 'string' or p_launch ->> f.field ~ '[[:cntrl:]]')
+        order by f.ordinal
+        limit 1;
+        if found then
+            return array[v_field, 'must be a string without control characters', 'Give it as a JSON string.'];
+        end if;
+
+        select f.field into v_field
+        from unnest(array['baseUrl', 'runtimeApiBaseUrl']) with ordinality as f (field, ordinal)
+        where p_launch ->> f.field !~* '^https?://[^/\s?#]+([/?#]\S*)?$'
+        order by f.ordinal
+        limit 1;
+        if found then
+            return array[v_field, 'must be an http or https URL', 'Give a URL such as https://runtime.example.'];
+        end if;
     end if;
 
-    select f.field into v_field
-    from unnest(array[
-        'executorToken', 'baseUrl', 'runtimeApiBaseUrl', 'runtimeTokenOrigin', 'vercelProtectionBypassToken',
-        'inputFileId', 'preloadedDbSessionUnwrapKey', 'launchIdentityDigest'
-    ]) with ordinality as f (field, ordinal)
-    where coalesce(jsonb_typeof(p_launch -> f.field), 'null') <> 'null'
-        and (jsonb_typeof(p_launch -> f.field) <> 'string' or p_launch ->> f.field ~ '[[:cntrl:]]')
-    order by f.ordinal
-    limit 1;
-    if found then
-        return array[v_field, 'must be a string without control characters', 'Give it as a JSON string.'];
+    if p_launch ?| array['priority', 'maxAttempts', 'attemptTimeoutSeconds'] then
+        select array[f.field, format('must be a whole number from %s to %s', f.minimum, f.maximum), 'Give it as a JSON number.']
+        into v_fault
+        from (
+            values
+                (1, 'priority', 0, 9), (2, 'maxAttempts', 1, 1000), (3, 'attemptTimeoutSeconds', 1, 31536000)
+        ) as f (ordinal, field, minimum, maximum)
+        where coalesce(jsonb_typeof(p_launch -> f.field), 'null') <> 'null'
+            and case
+                when jsonb_typeof(p_launch -> f.field) <> 'number' then true
+                else (p_launch ->> f.field)::numeric not between f.minimum and f.maximum
+                    or (p_launch ->> f.field)::numeric <> trunc((p_launch ->> f.field)::numeric)
+            end
+        order by f.ordinal
+        limit 1;
+        if found then
+            return v_fault;
+        end if;
     end if;
 
-    select f.field into v_field
-    from unnest(array['baseUrl', 'runtimeApiBaseUrl']) with ordinality as f (field, ordinal)
-    where p_launch ->> f.field !~* '^https?://[^/\s?#]+([/?#]\S*)?$'
-    order by f.ordinal
-    limit 1;
-    if found then
-        return array[v_field, 'must be an http or https URL', 'Give a URL such as https://runtime.example.'];
-    end if;
-
-    select array[f.field, format('must be a whole number from %s to %s', f.minimum, f.maximum), 'Give it as a JSON number.']
-    into v_fault
-    from (
-        values
-            (1, 'priority', 0, 9), (2, 'maxAttempts', 1, 1000), (3, 'attemptTimeoutSeconds', 1, 31536000)
-    ) as f (ordinal, field, minimum, maximum)
-    where coalesce(jsonb_typeof(p_launch -> f.field), 'null') <> 'null'
-        and case
-            when jsonb_typeof(p_launch -> f.field) <> 'number' then true
-            else (p_launch ->> f.field)::numeric not between f.minimum and f.maximum
-                or (p_launch ->> f.field)::numeric <> trunc((p_launch ->> f.field)::numeric)
-        end
-    order by f.ordinal
-    limit 1;
-    if found then
-        return v_fault;
+    if not p_launch ?| array['availableAt', 'deadlineAt', 'parentRunId', 'runtimeAuthority', 'runtimeLogIdentity', 'retryPolicy'] then
+        return null;
     end if;
 
     select f.field into v_field

@@ -14,8 +14,15 @@ strict
 security invoker
 set search_path = pg_catalog, pg_temp
 as $function$
+declare
+    v_text text := p_document::text;
 begin
-    return sha256(convert_to(counterfoil.canonical_json(p_document)::text, 'UTF8'));
+    -- Few documents hold a number that ends in a zero behind its point. In the text of a jsonb a number stands at the
+    -- beginning, behind a bracket, or behind a space.
+    if v_text ~ '(^|[ \[])-?[0-9]+\.[0-9]*0($|[^0-9])' then
+        v_text := counterfoil.canonical_json(p_document)::text;
+    end if;
+    return sha256(convert_to(v_text, 'UTF8'));
 end
 $function$;
 
