@@ -25,7 +25,6 @@ declare
     v_orgs text[];
     v_keys text[];
     v_ready bigint;
-    v_org record;
 begin
     insert into counterfoil.launches (org_id, run_id, launch, dispatch_authority)
     select l.launch ->> 'orgId', l.launch ->> 'runId', l.launch, counterfoil.launch_authority(l.launch)
@@ -74,15 +73,17 @@ begin
         (select array_agg(h.concurrency_key order by h.org_id, h.concurrency_key) from held as h)
     into v_ready, v_orgs, v_keys;
 
-    for v_org in
+    -- A new run has neither facts nor a lane: what write_facts would look for is not there.
+    with written as (
+        insert into counterfoil.outbox as o (
+            org_id, run_id, seq, event_id, event_type, lane, deferred, payload, delivery_key, created_at
+        )
         select
-            r.org_id,
-            array_agg(r.run_id order by n.place) as run_ids,
-            array_agg('run.created:' || gen_random_uuid()::text) as event_ids,
-            array_agg('run.created'::text) as event_types,
-            array_agg(jsonb_strip_nulls(jsonb_build_object(
+            r.org_id, r.run_id, 1, 'run.created:' || gen_random_uuid()::text, 'run.created', 'lifecycle', false,
+            jsonb_strip_nulls(jsonb_build_object(
                 'playId', r.play_id, 'playName', r.play_name, 'rootRunId', r.root_run_id, 'parentRunId', r.parent_run_id
-            )) order by n.place) as payloads
+            )),
+            gen_random_uuid(), p_now
         from unnest(p_ordinals) with ordinality as n (ordinal, place)
         cross join lateral (select p_launches -> (n.ordinal - 1)::integer as launch) as l
         cross join lateral (
@@ -91,13 +92,14 @@ begin
             where h.org_id = l.launch ->> 'orgId' and h.run_id = l.launch ->> 'runId'
             limit 1
         ) as r
-        group by r.org_id
-        order by r.org_id
-    loop
-        perform counterfoil.write_facts(
-            v_org.org_id, v_org.run_ids, v_org.event_ids, v_org.event_types, v_org.payloads, p_now
-        );
-    end loop;
+        order by n.place
+        returning o.org_id, o.run_id, o.lane, o.seq, o.created_at
+    )
+
+    insert into counterfoil.lanes (org_id, run_id, lane, priority, due_at, head_seq, tail_seq)
+    select w.org_id, w.run_id, w.lane, counterfoil.lane_priority(w.seq, null, null), w.created_at, w.seq, w.seq
+    from written as w;
+    perform counterfoil.wake('lifecycle');
 
     if coalesce(counterfoil.promote_held(v_orgs, v_keys), false) or v_ready > 0 then
         perform counterfoil.wake('attempts');

@@ -1,9 +1,9 @@
--- write_facts: the one writer of facts.
+-- write_facts: writes facts of runs that there are.
 --
 -- Promises: writes the given facts of one org's runs in the order given, numbers them from each run's latest,
 --           and puts each run's lanes up for delivery. The facts must be new: callers look for repeats first.
 -- Locks:    the caller holds the lock of every run named (at least for no key update); then their lanes.
--- Raises:   RL003 when another run's fact took an event id since the caller looked (unique_violation among many).
+-- Raises:   RL003 when another run's fact took an event id since the caller looked.
 -- Since:    1
 
 create or replace function counterfoil.write_facts(
@@ -60,15 +60,15 @@ begin
             counterfoil.fact_lane(g.payload) as lane
         from unnest(p_run_ids, p_event_ids, p_event_types, p_payloads)
             with ordinality as g (run_id, event_id, event_type, payload, ordinal)
-        -- By key, run by run, whatever the planner makes of the tables' sizes. A launch brings its run's first fact.
+        -- By key, run by run, whatever the planner makes of the tables' sizes.
         cross join lateral (
-            select case when g.event_type = 'run.created' then 0 else coalesce((
+            select coalesce((
                 select f.seq
                 from counterfoil.outbox as f
                 where f.org_id = p_org_id and f.run_id = g.run_id
                 order by f.seq desc
                 limit 1
-            ), counterfoil.purged_through(p_org_id, g.run_id)) end as last_seq
+            ), counterfoil.purged_through(p_org_id, g.run_id)) as last_seq
         ) as r
     ),
 
@@ -98,27 +98,15 @@ begin
         from written as n
         group by n.run_id, n.lane
         order by n.run_id, n.lane
-    ),
-
-    -- What begins a run finds no lane.
-    begun as (
-        insert into counterfoil.lanes (
-            org_id, run_id, lane, priority, due_at, head_seq, tail_seq, terminal_seq, wait_seq
-        )
-        select
-            p_org_id, w.run_id, w.lane, counterfoil.lane_priority(w.first_seq, w.terminal_seq, w.wait_seq), p_now,
-            w.first_seq, w.last_seq, w.terminal_seq, w.wait_seq
-        from queued as w
-        where w.first_seq = 1
     )
 
     select
         (select array_agg(n.ordinal order by n.ordinal) from numbered as n),
         (select array_agg(n.seq order by n.ordinal) from numbered as n),
         sum(w.facts)::bigint,
-        array_agg(distinct w.lane) filter (where case when w.first_seq = 1 then true else counterfoil.queue_lane(
+        array_agg(distinct w.lane) filter (where counterfoil.queue_lane(
             p_org_id, w.run_id, w.lane, w.first_seq, w.last_seq, w.terminal_seq, w.wait_seq, p_now
-        ) end)
+        ))
     into v_ordinals, v_seqs, v_written, v_filled
     from queued as w;
     if v_written is distinct from cardinality(p_event_ids) then
