@@ -1,6 +1,6 @@
 -- failure_error: the error of a failure, checked.
 --
--- Promises: the error object as it was sent.
+-- Promises: the error object as it was sent, but for secrets in it: what a play raises often quotes what it was called with.
 -- Locks:    nothing.
 -- Raises:   RL001 with the JSON path.
 -- Since:    1
@@ -42,11 +42,12 @@ begin
             format('Give %s.', v_bad.allowed)
         );
     end if;
-    return v_error;
+    -- Deeper than any document may nest, so that nothing is cut.
+    return counterfoil.sanitize_payload(v_error, 250);
 end
 $function$;
 
 comment on function counterfoil.failure_error(jsonb, text) is
-'Error object of a failure, checked (RL001 with the JSON path). Private.';
+'Error object of a failure, checked (RL001 with the JSON path), its secrets replaced by [redacted]. Private.';
 
 revoke all on function counterfoil.failure_error(jsonb, text) from public;

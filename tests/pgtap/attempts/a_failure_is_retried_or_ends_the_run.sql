@@ -2,7 +2,7 @@
 begin;
 \ir ../setup.psql
 \ir setup.psql
-select plan(48);
+select plan(52);
 
 -- Seconds from now to a time.
 create function pg_temp.wait_of(p_answer jsonb)
@@ -135,6 +135,34 @@ select pg_temp.claim();
 select pg_temp.raises(
     $$ select pg_temp.fail_run('large', jsonb_build_object('error', jsonb_build_object('message', 'm', 'details', repeat('x', 2048)))) $$,
     'RL008', 'p_failure', 'too large an error'
+);
+
+-- An error often quotes what a play was called with.
+select is(pg_temp.admit('s', '{"maxAttempts": 1}'), 'admitted', 'a run whose error will hold secrets');
+select is(pg_temp.claim(), array['s'], 'is claimed');
+create temporary table secret on commit drop as
+select '{"error": {"message": "postgres://u:hunter2@h/db is down", "details": {"password": "hunter2", "host": "h"}}}'::jsonb as failure;
+select is(
+    (select jsonb_build_array(a.answer -> 'outcome', b.answer -> 'replayed') from secret as f
+     cross join lateral (select pg_temp.fail_run('s', f.failure) as answer offset 0) as a
+     cross join lateral (select pg_temp.fail_run('s', f.failure) as answer where a.answer is not null offset 0) as b),
+    '["failed", true]'::jsonb, 'fails, and again is a repeat'
+);
+select is(
+    (
+        select jsonb_build_array(r.error, a.error, o.payload -> 'error')
+        from counterfoil.runs as r
+        inner join counterfoil.attempts as a on a.run_id = r.run_id
+        inner join counterfoil.outbox as o on o.event_id = r.terminal_event_id
+        where r.run_id = 's'
+    ),
+    (
+        select jsonb_build_array(e.error, e.error, e.error)
+        from (
+            select '{"message": "postgres://[redacted]@h/db is down", "details": {"password": "[redacted]", "host": "h"}}'::jsonb as error
+        ) as e
+    ),
+    'nothing of them is kept'
 );
 
 select * from finish();
