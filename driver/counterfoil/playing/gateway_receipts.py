@@ -169,6 +169,6 @@ def _refusal(status: int, body: Mapping[str, Any]) -> psycopg.Error:
         return psycopg.OperationalError(message)
     if status in _NOT_ALLOWED:
         return psycopg.errors.InsufficientPrivilege(
-            f"the gateway refused the run's token: {message}"
+            f"the gateway refused the run: {message}"
         )
     return psycopg.DatabaseError(message)
