@@ -32,33 +32,59 @@ begin
     cross join lateral (select p_launches -> (n.ordinal - 1)::integer as launch) as l
     order by n.place;
 
-    with placed as (
-        insert into counterfoil.run_queue as q (
-            org_id, run_id, state, slotless, release_lane, play_name, priority, ready_at, queued_at, concurrency_key
-        )
+    with made as materialized (
         select
-            r.org_id, r.run_id,
-            case when r.available_at > p_now then 'sleeping' when r.concurrency_key is null then 'ready' else 'held' end,
-            r.concurrency_key is not null, r.release_lane, r.play_name, r.priority,
-            a.since, a.since, r.concurrency_key
+            n.place, r.org_id, r.run_id, r.available_at, r.concurrency_key, r.release_lane, r.play_id, r.play_name, r.priority,
+            r.root_run_id, r.parent_run_id,
+            -- Launched in one call, the earlier in the array is the older, by a microsecond.
+            case
+                when r.available_at > p_now then r.available_at
+                else r.available_at - (jsonb_array_length(p_launches) - n.ordinal) * interval '1 microsecond'
+            end as since
         from unnest(p_ordinals) with ordinality as n (ordinal, place)
-        -- Launched in one call, the earlier in the array is the older, by a microsecond.
+        cross join lateral (select p_launches -> (n.ordinal - 1)::integer as launch) as l
         cross join lateral (
             select
-                p_launches -> (n.ordinal - 1)::integer as launch,
-                (jsonb_array_length(p_launches) - n.ordinal) * interval '1 microsecond' as head_start
-        ) as l
-        cross join lateral (
-            select h.org_id, h.run_id, h.available_at, h.concurrency_key, h.release_lane, h.play_name, h.priority
+                h.org_id, h.run_id, h.available_at, h.concurrency_key, h.release_lane, h.play_id, h.play_name, h.priority,
+                h.root_run_id, h.parent_run_id
             from counterfoil.runs as h
             where h.org_id = l.launch ->> 'orgId' and h.run_id = l.launch ->> 'runId'
             limit 1
         ) as r
-        cross join lateral (
-            select case when r.available_at > p_now then r.available_at else r.available_at - l.head_start end as since
-        ) as a
         order by n.place
+    ),
+
+    placed as (
+        insert into counterfoil.run_queue as q (
+            org_id, run_id, state, slotless, release_lane, play_name, priority, ready_at, queued_at, concurrency_key
+        )
+        select
+            m.org_id, m.run_id,
+            case when m.available_at > p_now then 'sleeping' when m.concurrency_key is null then 'ready' else 'held' end,
+            m.concurrency_key is not null, m.release_lane, m.play_name, m.priority, m.since, m.since, m.concurrency_key
+        from made as m
         returning q.org_id, q.state, q.concurrency_key
+    ),
+
+    -- A new run has neither facts nor a lane: what write_facts would look for is not there.
+    written as (
+        insert into counterfoil.outbox as o (
+            org_id, run_id, seq, event_id, event_type, lane, deferred, payload, delivery_key, created_at
+        )
+        select
+            m.org_id, m.run_id, 1, 'run.created:' || gen_random_uuid()::text, 'run.created', 'lifecycle', false,
+            jsonb_strip_nulls(jsonb_build_object(
+                'playId', m.play_id, 'playName', m.play_name, 'rootRunId', m.root_run_id, 'parentRunId', m.parent_run_id
+            )),
+            gen_random_uuid(), p_now
+        from made as m
+        returning o.org_id, o.run_id, o.lane, o.seq, o.created_at
+    ),
+
+    queued as (
+        insert into counterfoil.lanes (org_id, run_id, lane, priority, due_at, head_seq, tail_seq)
+        select w.org_id, w.run_id, w.lane, counterfoil.lane_priority(w.seq, null, null), w.created_at, w.seq, w.seq
+        from written as w
     ),
 
     held as (
@@ -72,33 +98,6 @@ begin
         (select array_agg(h.org_id order by h.org_id, h.concurrency_key) from held as h),
         (select array_agg(h.concurrency_key order by h.org_id, h.concurrency_key) from held as h)
     into v_ready, v_orgs, v_keys;
-
-    -- A new run has neither facts nor a lane: what write_facts would look for is not there.
-    with written as (
-        insert into counterfoil.outbox as o (
-            org_id, run_id, seq, event_id, event_type, lane, deferred, payload, delivery_key, created_at
-        )
-        select
-            r.org_id, r.run_id, 1, 'run.created:' || gen_random_uuid()::text, 'run.created', 'lifecycle', false,
-            jsonb_strip_nulls(jsonb_build_object(
-                'playId', r.play_id, 'playName', r.play_name, 'rootRunId', r.root_run_id, 'parentRunId', r.parent_run_id
-            )),
-            gen_random_uuid(), p_now
-        from unnest(p_ordinals) with ordinality as n (ordinal, place)
-        cross join lateral (select p_launches -> (n.ordinal - 1)::integer as launch) as l
-        cross join lateral (
-            select h.org_id, h.run_id, h.play_id, h.play_name, h.root_run_id, h.parent_run_id
-            from counterfoil.runs as h
-            where h.org_id = l.launch ->> 'orgId' and h.run_id = l.launch ->> 'runId'
-            limit 1
-        ) as r
-        order by n.place
-        returning o.org_id, o.run_id, o.lane, o.seq, o.created_at
-    )
-
-    insert into counterfoil.lanes (org_id, run_id, lane, priority, due_at, head_seq, tail_seq)
-    select w.org_id, w.run_id, w.lane, counterfoil.lane_priority(w.seq, null, null), w.created_at, w.seq, w.seq
-    from written as w;
     perform counterfoil.wake('lifecycle');
 
     if coalesce(counterfoil.promote_held(v_orgs, v_keys), false) or v_ready > 0 then
