@@ -168,7 +168,5 @@ def _refusal(status: int, body: Mapping[str, Any]) -> psycopg.Error:
     if status in _AWAY:
         return psycopg.OperationalError(message)
     if status in _NOT_ALLOWED:
-        return psycopg.errors.InsufficientPrivilege(
-            f"the gateway refused the run: {message}"
-        )
+        return psycopg.errors.InsufficientPrivilege(f"the gateway refused the run: {message}")
     return psycopg.DatabaseError(message)
