@@ -6,7 +6,8 @@
 --           that is not the head, after one that is, and after a terminal. With p_allow_ingress_prefix and a pending
 --           terminal or public wait, ingress facts combine with the rest; behind an ingress head the carriers that came
 --           after the terminal come along.
--- Locks:    the caller holds the lane rows (at least for no key update), so that what is read here stays true.
+-- Locks:    the caller holds the lane rows (at least for no key update), so that what is read here stays true; a lane that
+--           somebody else has leased in spite of that is passed over.
 -- Raises:   nothing.
 -- Since:    1
 
@@ -60,6 +61,7 @@ begin
         select
             g.ordinality,
             l.row_at,
+            l.lease_generation,
             l.org_id,
             l.run_id,
             l.head_seq,
@@ -86,7 +88,7 @@ begin
     -- How far each prefix may reach, from types and positions alone.
     bounded as (
         select
-            h.ordinality, h.row_at, h.org_id, h.run_id, h.head_seq, h.is_frozen, h.receipt_key,
+            h.ordinality, h.row_at, h.lease_generation, h.org_id, h.run_id, h.head_seq, h.is_frozen, h.receipt_key,
             case
                 -- A frozen receipt goes whole or not at all.
                 when h.is_frozen then case when f.failing_seq is null then h.end_seq end
@@ -126,7 +128,7 @@ begin
 
     taken as materialized (
         select
-            b.ordinality, b.row_at, b.org_id, b.run_id, b.is_frozen, k.first_seq, k.through_seq,
+            b.ordinality, b.row_at, b.lease_generation, b.org_id, b.run_id, b.is_frozen, k.first_seq, k.through_seq,
             coalesce(b.receipt_key, counterfoil.receipt_key(b.run_id, k.terminal_key, k.all_keys)) as receipt_key
         from bounded as b
         cross join lateral (
@@ -166,8 +168,10 @@ begin
             lease_generation = l.lease_generation + 1,
             lease_through_seq = t.through_seq
         from taken as t
-        -- By place, which the caller's lock keeps.
-        where l.ctid = t.row_at
+        -- By place, which the caller's lock keeps. Where its lock found no row, since the lane was emptied and begun anew
+        -- while it waited, two may come here at once: the generation tells who was first.
+        where l.ctid = t.row_at and l.lease_generation = t.lease_generation
+        returning t.ordinality, t.org_id, t.run_id, t.is_frozen, t.first_seq, t.through_seq, t.receipt_key
     )
 
     select
@@ -192,7 +196,7 @@ begin
             from counterfoil.launches as a
             where a.org_id = t.org_id and a.run_id = t.run_id
         ) end
-    from taken as t
+    from leased as t
     cross join lateral (
         select f.seq, f.event_id, f.event_type, f.delivery_key, f.deferred, f.payload, f.created_at
         from counterfoil.outbox as f
