@@ -60,16 +60,7 @@ begin
             counterfoil.fact_lane(g.payload) as lane
         from unnest(p_run_ids, p_event_ids, p_event_types, p_payloads)
             with ordinality as g (run_id, event_id, event_type, payload, ordinal)
-        -- By key, run by run, whatever the planner makes of the tables' sizes.
-        cross join lateral (
-            select coalesce((
-                select f.seq
-                from counterfoil.outbox as f
-                where f.org_id = p_org_id and f.run_id = g.run_id
-                order by f.seq desc
-                limit 1
-            ), counterfoil.purged_through(p_org_id, g.run_id)) as last_seq
-        ) as r
+        cross join lateral (select counterfoil.latest_seq(p_org_id, g.run_id) as last_seq) as r
     ),
 
     written as (

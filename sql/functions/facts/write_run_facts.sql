@@ -31,13 +31,7 @@ declare
     v_written bigint;
     v_filled text[];
 begin
-    v_base := coalesce((
-        select f.seq
-        from counterfoil.outbox as f
-        where f.org_id = p_org_id and f.run_id = p_run_id
-        order by f.seq desc
-        limit 1
-    ), counterfoil.purged_through(p_org_id, p_run_id));
+    v_base := counterfoil.latest_seq(p_org_id, p_run_id);
 
     with written as (
         insert into counterfoil.outbox as o (

@@ -37,13 +37,7 @@ as $function$
         'wakeAt', counterfoil.iso_time((p_run).wake_at),
         'cancelRequestedAt', counterfoil.iso_time((p_run).cancel_requested_at),
         'cancelReason', (p_run).cancel_reason,
-        'facts', coalesce((
-            select f.seq
-            from counterfoil.outbox as f
-            where f.org_id = (p_run).org_id and f.run_id = (p_run).run_id
-            order by f.seq desc
-            limit 1
-        ), counterfoil.purged_through((p_run).org_id, (p_run).run_id)),
+        'facts', counterfoil.latest_seq((p_run).org_id, (p_run).run_id),
         'resultSummary', (p_run).result_summary,
         'error', (p_run).error
     )

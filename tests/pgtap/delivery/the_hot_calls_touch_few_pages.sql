@@ -1,5 +1,5 @@
 -- explain (analyze, buffers) of the hot calls, beside 200 waiting lanes and then 5000, one of them with 5000 facts: a page
--- or two more for each lane where an index has grown a level, never what waits. `make bench` asks the same of 1,000,000.
+-- or two more where an index has grown a level, never what waits. `make bench` asks the same of 1,000,000.
 begin;
 \ir ../setup.psql
 \ir setup.psql
@@ -32,6 +32,7 @@ insert into calls (name, statement) values
 ('a claim from a long lane', $$select * from counterfoil.claim_deliveries('long', p_run_id => 'long')$$),
 ('its acknowledgement', $$select * from counterfoil.acknowledge_deliveries('{acme}', '{long}', 'lifecycle', '{66}', 'long')$$);
 
+-- What is due next lies apart, so that its new versions find room in their pages, as they do where rows are cleaned away.
 create function pg_temp.wait(p_from integer, p_lanes integer, p_facts integer) returns void
 language sql volatile parallel unsafe as $function$
     insert into counterfoil.outbox (org_id, run_id, seq, event_id, event_type, lane, deferred, payload, delivery_key, created_at)
@@ -42,7 +43,7 @@ language sql volatile parallel unsafe as $function$
     from generate_series(3, p_facts + 2) as i
     on conflict do nothing;
     insert into counterfoil.lanes (org_id, run_id, lane, priority, due_at, head_seq, tail_seq)
-    select 'acme', 'x' || i, 'lifecycle', 3, now() - make_interval(secs => i), 3, 3
+    select 'acme', 'x' || i, 'lifecycle', 3, now() - make_interval(secs => (i * 7919) % 5003), 3, 3
     from generate_series(p_from, p_from + p_lanes - 1) as i
     union all
     select 'acme', 'long', 'lifecycle', 3, now(), 3, p_facts + 2
@@ -59,11 +60,9 @@ select json_agg(k.pages) as little from (select pg_temp.pages(c.statement) as pa
 rollback to little;
 
 select pg_temp.wait(201, 4800, 5000);
-select cmp_ok(k.pages::numeric, '<=', 1.5 * k.little + 3 * k.lanes, format('%s: %s pages, %s before', k.name, k.pages, k.little))
+select cmp_ok(k.pages::numeric, '<=', 1.5 * k.little + 3, format('%s: %s pages, %s before', k.name, k.pages, k.little))
 from (
-    select
-        c.name, pg_temp.pages(c.statement) as pages, (:'little'::json ->> (c.place - 1))::numeric as little,
-        case when c.name like '%32%' then 32 else 1 end as lanes
+    select c.name, pg_temp.pages(c.statement) as pages, (:'little'::json ->> (c.place - 1))::numeric as little
     from calls as c
     order by c.place
 ) as k;

@@ -104,6 +104,7 @@ def test_the_leeway_is_the_same_for_a_token_from_ahead(signer: TokenSigner, name
         (claims(iat=float("nan")), "malformed"),
         (claims(iat=NOW + 600), "not valid yet"),
         (claims(nbf=NOW + 600), "not valid yet"),
+        (claims(iat=NOW + 600, nbf=NOW - 600), "not valid yet"),
         (claims(schema="other"), "another installation"),
         (claims(run=None), "no scope"),
         (claims(org=""), "no scope"),
