@@ -3,7 +3,7 @@
 -- Promises: the lane's row reaches to p_last_seq and tells of a terminal and a public wait among the new facts; where the
 --           lane was empty a row begins at p_first_seq, due now, and the answer is true when somebody may sleep until then.
 -- Locks:    the caller holds the run's row, so nobody else fills the lane; the lane's row, waiting for a dispatcher.
--- Raises:   nothing.
+-- Raises:   40001 in a repeatable read transaction that is older than retention can be.
 -- Since:    1
 
 create or replace function counterfoil.queue_lane(
@@ -33,6 +33,18 @@ declare
     v_priority smallint := counterfoil.lane_priority(p_first_seq, p_terminal_seq, p_wait_seq);
     v_wakes boolean;
 begin
+    -- What came after such a snapshot, was delivered and removed is not seen: its position would be given once more.
+    if
+        transaction_timestamp() < p_now - interval '1 hour'
+        and current_setting('transaction_isolation') <> 'read committed'
+    then
+        raise exception using
+            errcode = 'serialization_failure',
+            message = 'This transaction is too old to append: retention may have removed facts that it cannot see.',
+            detail = 'snapshot_too_old',
+            hint = 'Begin a new transaction, or use read committed.';
+    end if;
+
     update counterfoil.lanes as l
     set
         tail_seq = p_last_seq,

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import Any, LiteralString
 
 import psycopg
+import pytest
+from psycopg import IsolationLevel
+from psycopg.errors import SerializationFailure
 
 ROUNDS = 150
 """Facts of one run, each delivered before the next comes."""
@@ -36,7 +40,7 @@ def test_the_hot_calls_pass_over_what_was_delivered(installed: str) -> None:
         _pages(connection, "first")
         calm = _pages(connection, "calm")
         with psycopg.connect(installed) as holder:
-            holder.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+            holder.isolation_level = IsolationLevel.REPEATABLE_READ
             holder.execute("select count(*) from counterfoil.lanes")
             for n in range(ROUNDS):
                 connection.execute(CALLS["append_fact"], {"id": f"fact {n}"})
@@ -44,6 +48,26 @@ def test_the_hot_calls_pass_over_what_was_delivered(installed: str) -> None:
             held = _pages(connection, "held")
     # An index that has grown a level costs a page for each look-up; what was delivered, hundreds.
     assert {name: (calm[name], n) for name, n in held.items() if n > calm[name] + 12} == {}
+
+
+@pytest.mark.parametrize(
+    "isolation", [IsolationLevel.READ_COMMITTED, IsolationLevel.REPEATABLE_READ]
+)
+def test_a_snapshot_older_than_retention_gives_no_position(
+    installed: str, isolation: IsolationLevel
+) -> None:
+    """It would give the position of a fact once more that it does not see and that is gone."""
+    with psycopg.connect(installed) as connection:
+        connection.isolation_level = isolation
+        for hours, fails in ((0.9, False), (1.1, isolation is IsolationLevel.REPEATABLE_READ)):
+            with pytest.raises(SerializationFailure) if fails else nullcontext() as failure:
+                connection.execute(
+                    "select counterfoil.queue_lane('acme', 'r', 'lifecycle', 1, 1, null, null,"
+                    " transaction_timestamp() + make_interval(secs => 3600 * %s))",
+                    (hours,),
+                )
+            assert not fails or failure.value.diag.message_detail == "snapshot_too_old"
+            connection.rollback()
 
 
 def _deliver(connection: psycopg.Connection) -> None:
