@@ -1,7 +1,8 @@
 -- latest_seq: the position of a run's latest fact.
 --
--- Promises: that of the newest fact there is, else of the latest that retention has removed, else 0. The next fact takes the
---           place after it. write_fact asks the same in its own statement.
+-- Promises: that of the newest fact there is, or of the latest that retention has removed where that is later: an older
+--           one may still wait in the other lane; 0 for none. The next fact takes the place after it. write_fact asks the
+--           same in its own statement.
 -- Locks:    nothing: who goes on to write holds the run's row.
 -- Raises:   nothing.
 -- Since:    1
@@ -14,7 +15,7 @@ parallel safe
 called on null input
 security invoker
 as $function$
-    select coalesce(
+    select greatest(
         (
             select f.seq
             from counterfoil.outbox as f

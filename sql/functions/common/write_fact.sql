@@ -41,14 +41,22 @@ begin
     )
     values (
         p_org_id, p_run_id,
-        -- Looked up here, the function's call would cost more than it: that is for what is not there.
-        coalesce((
-            select f.seq
-            from counterfoil.outbox as f
-            where f.org_id = p_org_id and f.run_id = p_run_id
-            order by f.seq desc
-            limit 1
-        ), counterfoil.latest_seq(p_org_id, p_run_id)) + 1,
+        -- What latest_seq() answers: looked up here, since the function's call would cost more than it.
+        greatest(
+            (
+                select f.seq
+                from counterfoil.outbox as f
+                where f.org_id = p_org_id and f.run_id = p_run_id
+                order by f.seq desc
+                limit 1
+            ),
+            (
+                select p.through_seq
+                from counterfoil.purged_facts as p
+                where p.org_id = p_org_id and p.run_id = p_run_id
+            ),
+            0
+        ) + 1,
         p_event_id, p_event_type, counterfoil.fact_lane(p_payload),
         coalesce(p_payload -> 'deferredProjection' = 'true'::jsonb, false), p_payload, v_delivery_key, p_now
     )

@@ -1,7 +1,7 @@
 begin;
 \ir ../setup.psql
 \ir setup.psql
-select plan(18);
+select plan(20);
 
 -- The run's facts, delivered as far as the deliveries below say; f4 is pending.
 select pg_temp.run_with(
@@ -63,6 +63,29 @@ select is(
     {"eventId": "three", "eventType": "runner.logs", "payload": {"lines": []}}]') as a, latest as l where a.seq in (l.seq + 2, l.seq + 3)),
   2::bigint, 'so do many');
 rollback to before_all_went;
+
+-- Nor when the latest went and an older one still waits in the other lane.
+savepoint before_the_latest_went;
+update counterfoil.runs set status = 'running', attempt = 1, started_at = now();
+create temporary table latest on commit drop as
+select a.seq from counterfoil.append_fact('acme', 'r1', 'waits', 'runner.logs', '{"searchOnly": true, "lines": []}') as a;
+insert into latest select a.seq from counterfoil.append_fact('acme', 'r1', 'went', 'runner.logs', '{}') as a;
+delete from counterfoil.lanes as l where l.lane = 'lifecycle';
+insert into counterfoil.deliveries (org_id, run_id, lane, first_seq, last_seq, outcome, lease_owner, delivered_at)
+select 'acme', 'r1', 'lifecycle', 5, max(l.seq), 'delivered', 'me', now() - interval '40 days' from latest as l;
+select counterfoil.purge_delivered(100);
+select is(
+  (select array_agg(o.event_id) from counterfoil.outbox as o where o.seq >= (select min(l.seq) from latest as l)), array['waits'],
+  'what waits outlives what came after it');
+insert into latest
+select a.seq from counterfoil.append_fact('acme', 'r1', 'next', 'runner.logs', '{}') as a
+union all
+select a.seq from counterfoil.append_facts('acme', 'r1', '[{"eventId": "two", "eventType": "runner.logs", "payload": {}},
+  {"eventId": "three", "eventType": "runner.logs", "payload": {"searchOnly": true}}]') as a;
+select is(
+  (select array_agg(l.seq - (select min(f.seq) from latest as f) order by l.seq) from latest as l), array[0, 1, 2, 3, 4]::bigint[],
+  'and the next facts count on from what went');
+rollback to before_the_latest_went;
 
 -- What older runners said as tagged lines outlives the lines.
 select is(
