@@ -3,7 +3,7 @@
 -- Promises: proves the delivery, then appends the piece's events at the next positions and brings the snapshot up to
 --           date. The same key and piece again answers the same and writes nothing, whether or not the lease is still
 --           held: the acknowledgement gives it up while a repeat may be under way. An event that an earlier delivery
---           brought already is not appended twice.
+--           brought already is not appended twice, nor one of a fact that was appended anew after retention.
 -- Locks:    the run's ledgers row, which orders its appends; then what assert_delivery locks.
 -- Raises:   RL001 malformed arguments; RL003 other content under the same key and piece, or a known event with other
 --           content; RL004 the reasons of assert_delivery; RL005 pieces out of order, or a ledger that has ended.
@@ -129,10 +129,12 @@ begin
     end if;
 
     -- What the piece brings that is new, and what that makes of the snapshot. Facts come in order, so what does not lie
-    -- behind the last event is known.
+    -- behind the last event is known; what does may still be, since the ledger outlives the outbox, and an id that
+    -- retention has forgotten there may come again.
     with piece as materialized (
         select
             e.ordinality,
+            e.event,
             e.event ->> 'type' as event_type,
             e.event -> 'data' as data,
             (e.event ->> 'seq')::bigint as seq,
@@ -140,11 +142,24 @@ begin
             (e.event ->> 'occurredAt')::timestamptz as occurred_at,
             counterfoil.event_kind(e.event ->> 'type') = 'terminal' as ends
         from jsonb_array_elements(p_events) with ordinality as e (event, ordinality)
-        where ((e.event ->> 'seq')::bigint, (e.event ->> 'item')::integer) > (v_last_seq, v_last_item)
+        where
+            ((e.event ->> 'seq')::bigint, (e.event ->> 'item')::integer) > (v_last_seq, v_last_item)
+            and (
+                -- Ordered, so that no index without the order will do: one of those reads the run's whole history.
+                select b.position
+                from counterfoil.ledger_events as b
+                where
+                    b.org_id = p_org_id and b.run_id = p_run_id
+                    and b.event_id between e.event ->> 'eventId' and e.event ->> 'eventId'
+                    and b.item = (e.event ->> 'item')::integer
+                order by b.event_id
+                limit 1
+            ) is null
     )
 
     select
         count(*) as fresh,
+        array_agg(p.event order by p.ordinality) as events,
         max(p.seq) as last_seq,
         (array_agg(p.item order by p.ordinality desc))[1] as last_item,
         count(*) filter (where p.ends) as terminals,
@@ -179,9 +194,12 @@ begin
                 and b.event_id = e.event ->> 'eventId' and b.item = (e.event ->> 'item')::integer
             limit 1
         ) as k on true
-        where
-            ((e.event ->> 'seq')::bigint, (e.event ->> 'item')::integer) <= (v_last_seq, v_last_item)
-            and k.event is distinct from e.event
+        where case
+            when ((e.event ->> 'seq')::bigint, (e.event ->> 'item')::integer) <= (v_last_seq, v_last_item)
+                then k.event is distinct from e.event
+            -- Appended anew, it has another place and time.
+            else k.event - array['seq', 'occurredAt'] <> e.event - array['seq', 'occurredAt']
+        end
         order by e.ordinality
         limit 1;
         if found then
@@ -216,10 +234,9 @@ begin
         org_id, run_id, position, event_type, event_id, item, occurred_at, event, appended_at
     )
     select
-        p_org_id, p_run_id, v_last_position + row_number() over (order by e.ordinality), e.event ->> 'type',
+        p_org_id, p_run_id, v_last_position + e.ordinality, e.event ->> 'type',
         e.event ->> 'eventId', (e.event ->> 'item')::integer, (e.event ->> 'occurredAt')::timestamptz, e.event, v_now
-    from jsonb_array_elements(p_events) with ordinality as e (event, ordinality)
-    where ((e.event ->> 'seq')::bigint, (e.event ->> 'item')::integer) > (v_last_seq, v_last_item)
+    from unnest(v_piece.events) with ordinality as e (event, ordinality)
     order by e.ordinality;
 
     insert into counterfoil.ledger_appends (

@@ -2,7 +2,7 @@
 -- real one's place for this transaction.
 begin;
 \ir ../setup.psql
-select plan(14);
+select plan(17);
 
 create or replace function counterfoil.assert_delivery(
   p_org_id text, p_run_id text, p_lease_owner text, p_idempotency_key text, p_projected_events jsonb default null,
@@ -33,6 +33,16 @@ select pg_temp.raises(format('select counterfoil.append_run_started(%L, %L, %L, 
 select pg_temp.raises(pg_temp.append('5', pg_temp.event(1, 'run.progress', 'p1', '{"other": 1}')), 'RL003', 'p_events[0]', 'an event never changes');
 select results_eq(pg_temp.append('6', pg_temp.event(1, 'run.progress', 'p1')), array['(appended,3,2,t)'], 'one that is known adds nothing');
 select results_eq(pg_temp.append('7', '[]'), array['(appended,3,2,t)'], 'nor does a delivery without events');
+
+-- The outbox forgets sooner than the ledger: a fact appended anew after that has another place and time.
+savepoint before_retention;
+select results_eq(
+  pg_temp.append('anew', replace((pg_temp.event(4, 'run.progress', 'p1') || pg_temp.event(5, 'run.progress', 'p2'))::text, '2026-01', '2026-03')::jsonb),
+  array['(appended,3,3,t)'], 'of one that comes again after retention only what is new is added');
+select results_eq(pg_temp.append('anew2', pg_temp.event(6, 'run.progress', 'p1')), array['(appended,4,3,t)'], 'or nothing');
+select pg_temp.raises(pg_temp.append('anew3', pg_temp.event(7, 'run.progress', 'p3') || pg_temp.event(8, 'run.progress', 'p1', '{"other": 1}')),
+  'RL003', 'p_events[1]', 'and it has not changed either');
+rollback to before_retention;
 
 select pg_temp.raises(pg_temp.append('8', pg_temp.event(6, 'run.failed', 't1') || pg_temp.event(7, 'run.progress', 'p2')), 'RL005', 'terminal_not_last');
 select pg_temp.raises(pg_temp.append('9', pg_temp.event(6, 'run.failed', 't1') || pg_temp.event(7, 'run.failed', 't2')), 'RL005', 'terminal_not_last');
