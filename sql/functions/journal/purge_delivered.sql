@@ -30,6 +30,7 @@ declare
     v_now timestamptz := clock_timestamp();
     v_logs record;
     v_facts record;
+    v_due record;
     v_stripped bigint;
     v_most_stripped bigint;
     v_removed bigint;
@@ -102,17 +103,28 @@ begin
     select b.org_ids, b.befores, b.share, b.looked_to into v_facts
     from counterfoil.begin_retention('facts', p_limit, v_now) as b;
 
+    select
+        array_agg(k.org_id) as org_ids,
+        array_agg(k.run_id) as run_ids,
+        array_agg(k.lane) as lanes,
+        array_agg(k.first_seq) as first_seqs,
+        array_agg(k.last_seq) as last_seqs
+    into v_due
+    from unnest(v_facts.org_ids, v_facts.befores) as o (org_id, before)
+    cross join lateral (
+        select d.org_id, d.run_id, d.lane, d.first_seq, d.last_seq
+        from counterfoil.deliveries as d
+        where d.org_id = o.org_id and d.delivered_at > '-infinity' and d.delivered_at < o.before
+        order by d.delivered_at
+        limit v_facts.share
+        for update skip locked
+    ) as k;
+
+    -- Read anew under the lock: a moment before it another call may have stripped these facts, and moved them.
     with due as materialized (
         select k.org_id, k.run_id, k.lane, k.first_seq, k.last_seq
-        from unnest(v_facts.org_ids, v_facts.befores) as o (org_id, before)
-        cross join lateral (
-            select d.org_id, d.run_id, d.lane, d.first_seq, d.last_seq
-            from counterfoil.deliveries as d
-            where d.org_id = o.org_id and d.delivered_at > '-infinity' and d.delivered_at < o.before
-            order by d.delivered_at
-            limit v_facts.share
-            for update skip locked
-        ) as k
+        from unnest(v_due.org_ids, v_due.run_ids, v_due.lanes, v_due.first_seqs, v_due.last_seqs)
+            as k (org_id, run_id, lane, first_seq, last_seq)
     ),
 
     removed as (

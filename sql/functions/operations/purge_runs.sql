@@ -28,6 +28,7 @@ as $function$
 declare
     v_now timestamptz := clock_timestamp();
     v_turn record;
+    v_old tid[];
     v_removed bigint;
     v_most bigint;
     v_more boolean;
@@ -36,38 +37,22 @@ begin
     select b.org_ids, b.befores, b.share, b.looked_to into v_turn
     from counterfoil.begin_retention('runs', p_limit, v_now) as b;
 
-    with old as materialized (
-        select k.place
-        from unnest(v_turn.org_ids, v_turn.befores) as o (org_id, before)
-        cross join lateral (
-            select r.ctid as place
-            from counterfoil.runs as r
-            where r.org_id = o.org_id and r.ended_at is not null and r.ended_at < o.before
-                and not exists (
-                    select from counterfoil.lanes as l where l.org_id = r.org_id and l.run_id = r.run_id
-                )
-                -- Ordered, so that no index without the order will do: one of those reads the whole org.
-                and (
-                    select f.seq
-                    from counterfoil.outbox as f
-                    where f.org_id = r.org_id and f.run_id = r.run_id
-                    order by f.seq
-                    limit 1
-                ) is null
-                -- A family goes from its leaves: nothing changes in a run that stays.
-                and not exists (
-                    select from counterfoil.runs as c where c.org_id = r.org_id and c.parent_run_id = r.run_id
-                )
-            order by r.ended_at
-            limit v_turn.share
-            for update of r skip locked
-        ) as k
-    ),
+    select array_agg(k.place) into v_old
+    from unnest(v_turn.org_ids, v_turn.befores) as o (org_id, before)
+    cross join lateral (
+        select r.ctid as place
+        from counterfoil.runs as r
+        where r.org_id = o.org_id and r.ended_at is not null and r.ended_at < o.before
+            and not counterfoil.run_has_remains(r.org_id, r.run_id)
+        order by r.ended_at
+        limit v_turn.share
+        for update of r skip locked
+    ) as k;
 
-    removed as (
+    -- Looked at anew under the lock: a moment before it a last fact or a child may have come, which changes no run's row.
+    with removed as (
         delete from counterfoil.runs as r
-        using old as o
-        where r.ctid = o.place
+        where r.ctid = any (v_old) and not counterfoil.run_has_remains(r.org_id, r.run_id)
         returning r.org_id
     )
 
