@@ -2,7 +2,8 @@
 --
 -- Promises: the fact is never delivered, stays in the outbox and is in the delivery log as skipped once the lane has passed
 --           it; what comes after keeps its order. A frozen receipt that held it is dissolved: the rest of it is delivered
---           under a new key, and a receiver that had appended it knows its events. The audit trail says who, what and why.
+--           under a new key, or that of the terminal in it, and a receiver that had appended it knows its events. The audit
+--           trail says who, what and why.
 --           Start and terminal facts cannot be skipped: without them the run's ledger could not be whole.
 -- Locks:    the lane, for no key update.
 -- Raises:   RL001 malformed arguments or no reason; RL002 fact_not_found; RL005 fact_not_blocked, fact_not_skippable.

@@ -3,7 +3,8 @@
 -- Promises: proves the delivery, then appends the piece's events at the next positions and brings the snapshot up to
 --           date. The same key and piece again answers the same and writes nothing, whether or not the lease is still
 --           held: the acknowledgement gives it up while a repeat may be under way. An event that an earlier delivery
---           brought already is not appended twice, nor one of a fact that was appended anew after retention.
+--           brought already is not appended twice, nor one of a fact that was appended anew after retention. What is left
+--           of a receipt that an operator dissolved may come under the key that the whole had.
 -- Locks:    the run's ledgers row, which orders its appends; then what assert_delivery locks.
 -- Raises:   RL001 malformed arguments; RL003 other content under the same key and piece, or a known event with other
 --           content; RL004 the reasons of assert_delivery; RL005 pieces out of order, or a ledger that has ended.
@@ -35,6 +36,7 @@ declare
     v_ended_at timestamptz;
     v_digest bytea;
     v_append record;
+    v_is_known boolean;
     v_proof record;
     v_piece record;
     v_changed bigint;
@@ -79,14 +81,8 @@ begin
     where
         a.org_id = p_org_id and a.run_id = p_run_id
         and a.idempotency_key = p_idempotency_key and a.chunk = p_chunk;
-    if found then
-        if v_append.events_digest <> v_digest or v_append.chunk_count <> p_chunk_count then
-            perform counterfoil.raise_identity_conflict(
-                format('Piece %s of this delivery was appended with other content.', p_chunk),
-                case when v_append.events_digest <> v_digest then 'p_events' else 'p_chunk_count' end,
-                'The same idempotency key stands for the same pieces; deliver what was frozen.'
-            );
-        end if;
+    v_is_known := found;
+    if v_is_known and v_append.events_digest = v_digest and v_append.chunk_count = p_chunk_count then
         return query
         select 'replayed', v_append.first_position, v_append.last_position, exists (
             select
@@ -97,12 +93,39 @@ begin
         );
         return;
     end if;
+    -- A skipped fact dissolves the frozen receipt that held it, and the rest keeps its key when that is the terminal's: there
+    -- the proof below decides. Else a key stands for one content.
+    if
+        v_is_known
+        and not exists (
+            select
+            from counterfoil.fact_failures as x
+            where x.org_id = p_org_id and x.run_id = p_run_id and x.lane = 'lifecycle' and x.state = 'skipped'
+        )
+        and not exists (
+            select
+            from counterfoil.deliveries as d
+            where d.org_id = p_org_id and d.run_id = p_run_id and d.lane = 'lifecycle' and d.outcome = 'skipped'
+        )
+    then
+        perform counterfoil.raise_identity_conflict(
+            format('Piece %s of this delivery was appended with other content.', p_chunk),
+            case when v_append.events_digest <> v_digest then 'p_events' else 'p_chunk_count' end,
+            'The same idempotency key stands for the same pieces; deliver what was frozen.'
+        );
+    end if;
 
     select d.first_index, d.event_total
     into strict v_proof
     from counterfoil.assert_delivery(
         p_org_id, p_run_id, p_lease_owner, p_idempotency_key, p_events, p_chunk, p_chunk_count
     ) as d;
+
+    if v_is_known then
+        delete from counterfoil.ledger_appends as a
+        where
+            a.org_id = p_org_id and a.run_id = p_run_id and a.idempotency_key = p_idempotency_key and a.chunk >= p_chunk;
+    end if;
 
     -- Pieces come in order and leave nothing out: each starts where the one before it ended.
     v_size := jsonb_array_length(p_events);
