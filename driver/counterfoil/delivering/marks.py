@@ -33,7 +33,6 @@ class Marks:
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self.times: Times = [None] * 4
-        # The nearest first: what came a moment too late should not wait for the others.
         self._backs = [_Back(1.0, 3.0), _Back(15.0, 30.0), _Back(60.0, None)]
         self._looking: _Back | None = None
         self._width = _ALL
@@ -57,7 +56,10 @@ class Marks:
         self._looking = None
         self._since_piece += 1
         if self._since_piece > _BETWEEN or self._is_idle:
-            self._looking = next((back for back in self._backs if back.is_looking), None)
+            # By turns, the nearest first: what came a moment too late should not wait for all the rest,
+            # nor the rest for ever where claims come seldom, since the nearest is due anew each time.
+            looking = (back for back in self._backs if back.is_looking)
+            self._looking = min(looking, key=lambda back: back.looked, default=None)
         if self._looking is None:
             return self.times
         self._since_piece = 0
@@ -86,7 +88,7 @@ class _Back:
     def __init__(self, every: float, seconds: float | None) -> None:
         self._every = every
         self._reach = None if seconds is None else timedelta(seconds=seconds)
-        self._began = -float("inf")
+        self._began = self.looked = -float("inf")
         self._upto: Times = []
         self._end: Times = []
         self._width = self._piece = _ALL
@@ -116,6 +118,7 @@ class _Back:
         From the latest to the oldest, the last one with all the rest: also when the next look back
         is due.
         """
+        self.looked = now
         upto, self._piece = self._upto, self._reach or _ALL
         if self._width >= self._piece or now - self._began >= self._every:
             start = self._end

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -58,9 +59,26 @@ def test_claims_begin_at_the_mark_and_look_back_now_and_then() -> None:
             looks.setdefault(piece[0], []).append(round(claims.now))
     assert len(looks[float("inf")]) == 1
     assert 60 < looks[float("inf")][0] < 74
-    assert looks[30.0] == [16, 31, 46, 61]
+    assert looks[30.0] == [16, 31, 46, 62]
     assert 60 <= len(looks[3.0]) <= 74
     assert len(looks[16.0]) == 5, "a long look begins with a short piece"
+
+
+@pytest.mark.parametrize("seconds", [0.3, 1.0, 4.0])
+def test_claims_that_come_seldom_look_everywhere_too(seconds: float) -> None:
+    """All places are taken by slow deliveries: each claim finds something, and waits for a place."""
+    claims = Claims()
+    looks: dict[float, list[float]] = {}
+    while claims.now < 600:
+        began = claims.now
+        piece = claims.claim(5)
+        if piece is not None:
+            looks.setdefault(piece[0], []).append(began)
+        claims.now = began + seconds
+    for back, every in ((3.0, 1), (30.0, 15), (float("inf"), 60)):
+        # Four claims to a piece, three looks that take turns, and some pieces to a look.
+        longest = max(b - a for a, b in itertools.pairwise([0.0, *looks[back]]))
+        assert longest < 2 * every + 24 * seconds
 
 
 def test_what_takes_long_is_looked_at_piece_by_piece() -> None:
