@@ -93,21 +93,25 @@ begin
         );
         return;
     end if;
-    -- A skipped fact dissolves the frozen receipt that held it, and the rest keeps its key when that is the terminal's: there
-    -- the proof below decides. Else a key stands for one content.
-    if
-        v_is_known
-        and not exists (
+    -- A key stands for one content. Only a terminal's does not tell what else goes with it: an operator who skips a fact
+    -- dissolves the receipt that held it, and the rest is frozen under the same key. There the proof below decides.
+    if v_is_known and not (
+        exists (
             select
-            from counterfoil.fact_failures as x
-            where x.org_id = p_org_id and x.run_id = p_run_id and x.lane = 'lifecycle' and x.state = 'skipped'
+            from counterfoil.lanes as l
+            where
+                l.org_id = p_org_id and l.run_id = p_run_id and l.lane = 'lifecycle'
+                and l.terminal_seq is not null and l.receipt_key = p_idempotency_key
         )
-        and not exists (
+        -- The delivery log tells of it too, but is not kept for ever.
+        and exists (
             select
-            from counterfoil.deliveries as d
-            where d.org_id = p_org_id and d.run_id = p_run_id and d.lane = 'lifecycle' and d.outcome = 'skipped'
+            from counterfoil.operator_audit as u
+            where
+                u.org_id = p_org_id and u.action = 'skip_blocked' and u.target ->> 'runId' = p_run_id
+                and u.details -> 'receiptDissolved' = 'true'::jsonb
         )
-    then
+    ) then
         perform counterfoil.raise_identity_conflict(
             format('Piece %s of this delivery was appended with other content.', p_chunk),
             case when v_append.events_digest <> v_digest then 'p_events' else 'p_chunk_count' end,

@@ -44,6 +44,8 @@ select is(pg_temp.append('part', 1), array['(appended,3,4,f)'], 'a receiver has 
 select pg_temp.skip('part', 'part-f2');
 select is(pg_temp.append('part', 2), array['(appended,5,4,t)'], 'what comes before the skipped one is known');
 select counterfoil.acknowledge_delivery('acme', 'part', array['part-f1'], 'me');
+-- Retention may have forgotten the skipped fact by then.
+delete from counterfoil.deliveries where outcome = 'skipped';
 select is(pg_temp.append('part', 2), array['(appended,5,5,t)'], 'the rest, cut anew, brings the terminal');
 select is(
   pg_temp.history('part'), array['1 run.created', '2 run.started', '3 run.progress', '4 run.progress', '5 run.completed'],
