@@ -77,7 +77,7 @@ begin
         select s.signal_id into v_signal_id
         from counterfoil.run_signals as s
         where s.org_id = p_org_id and s.run_id = p_run_id and s.event_name = v_event_name and s.consumed_at is null
-        order by s.received_at, s.signal_id
+        order by s.received_at
         limit 1
         for no key update;
         if found then

@@ -40,16 +40,16 @@ begin
             select f.play_name
             from unnest(p_plays) as p (play_name)
             cross join lateral (
-                select q.play_name, q.priority, q.queued_at, q.run_id
+                select q.play_name, q.priority, q.queued_at
                 from counterfoil.run_queue as q
                 where q.release_lane = p_release_lane
                     and q.play_name = p.play_name
                     and q.org_id = o.org_id
                     and q.state = 'ready'
-                order by q.priority, q.queued_at, q.run_id
+                order by q.priority, q.queued_at
                 limit o.cap
             ) as f
-            order by f.priority, f.queued_at, f.run_id
+            order by f.priority, f.queued_at
             limit o.cap
         ) as h
         group by o.turn, o.org_id, h.play_name
@@ -67,7 +67,7 @@ begin
                     and h.play_name = w.play_name
                     and h.org_id = w.org_id
                     and h.state = 'ready'
-                order by h.priority, h.queued_at, h.run_id
+                order by h.priority, h.queued_at
                 for no key update skip locked
             ) as q
             -- One by one, by key, until there are enough: a run that somebody holds must not keep back those behind it,
