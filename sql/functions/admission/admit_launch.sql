@@ -45,6 +45,8 @@ begin
             v_is_ordinary := true;
         end if;
     end if;
+    -- In another isolation a repeat is looked up first: it needs no limits, which may have changed since its snapshot.
+    v_is_ordinary := v_is_ordinary and current_setting('transaction_isolation') = 'read committed';
     if v_is_ordinary then
         perform counterfoil.hold_limits();
         v_is_ordinary := not exists (
