@@ -3,8 +3,8 @@
 -- Promises: exact numbers of queued and active runs where limits apply by now, for one org, for all orgs (scope default) or
 --           for the installation, and no counters where none apply. Exact because nobody is at work meanwhile: whoever
 --           counts holds the limits first (hold_limits), to the end of the transaction, and who has read older ones than
---           these fails there. It reads the
---           runs of the org, ended ones too; for all orgs and the installation all runs there are.
+--           these fails there. Others wait for it, so it reads, by index, what has not ended or was launched this minute, and
+--           of the runs that are kept no more than one an org.
 -- Locks:    admission_limits in ACCESS EXCLUSIVE mode: it waits for every transaction that has read the limits, and holds
 --           up others until this one ends.
 -- Raises:   nothing.
@@ -18,9 +18,17 @@ parallel unsafe
 strict
 security invoker
 set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set enable_bitmapscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+set enable_material = off
+set jit = off
 as $function$
 declare
     v_minute timestamptz;
+    v_org_ids text[];
     v_keys record;
 begin
     lock table counterfoil.admission_limits in access exclusive mode;
@@ -29,32 +37,67 @@ begin
     delete from counterfoil.admission_counters as c
     where case p_scope when 'default' then c.org_id <> '' else c.org_id = p_org_id end;
 
+    if p_scope = 'org' then
+        v_org_ids := array[p_org_id];
+    else
+        -- From org to org by index, whatever they keep.
+        with recursive orgs as (
+            (select r.org_id from counterfoil.runs as r order by r.org_id limit 1)
+            union all
+            select (select r.org_id from counterfoil.runs as r where r.org_id > o.org_id order by r.org_id limit 1)
+            from orgs as o
+            where o.org_id is not null
+        )
+
+        select array_agg(o.org_id) into v_org_ids from orgs as o where o.org_id is not null;
+    end if;
+
     insert into counterfoil.admission_counters (org_id, shard, queued, active, window_start, window_launches)
     select
         n.org_id, s.shard, counterfoil.counter_share(n.queued, s.shard), counterfoil.counter_share(n.active, s.shard),
         v_minute, counterfoil.counter_share(n.launches, s.shard)
     from (
         select
-            case when p_scope = 'installation' then '' else r.org_id end as org_id,
-            count(*) filter (where r.status = 'queued') as queued,
-            count(*) filter (where r.status = 'running') as active,
-            count(*) filter (where r.created_at >= v_minute) as launches
+            case when p_scope = 'installation' then '' else c.org_id end as org_id,
+            sum(c.queued)::bigint as queued, sum(c.active)::bigint as active, sum(c.launches)::bigint as launches
         from (
-            -- One of the two is read: an org's limits need its own runs alone.
-            select o.org_id, o.status, o.created_at, o.ended_at
-            from counterfoil.runs as o
-            where p_scope = 'org' and o.org_id = p_org_id
+            select u.org_id, 1 as queued, 0 as active, 0 as launches
+            from (
+                select w.org_id, w.run_id
+                from unnest(v_org_ids) as o (org_id)
+                cross join lateral (select h.org_id, h.run_id from counterfoil.run_queue as h where h.org_id = o.org_id) as w
+                union
+                -- A claim takes a run whose deadline is over out of the queue, and leaves its end to recovery.
+                select d.org_id, d.run_id
+                from counterfoil.runs as d
+                where d.ended_at is null and d.deadline_at is not null and (p_scope <> 'org' or d.org_id = p_org_id)
+            ) as u
+            cross join lateral (
+                select
+                from counterfoil.runs as h
+                where h.org_id = u.org_id and h.run_id = u.run_id and h.status = 'queued'
+                limit 1
+            ) as r
             union all
-            select a.org_id, a.status, a.created_at, a.ended_at
-            from counterfoil.runs as a
-            where p_scope <> 'org'
-        ) as r
-        where r.ended_at is null or r.created_at >= v_minute
-        group by case when p_scope = 'installation' then '' else r.org_id end
+            select o.org_id, 0, a.attempts, 0
+            from unnest(v_org_ids) as o (org_id)
+            cross join lateral (
+                select count(*) as attempts from counterfoil.attempts as h where h.org_id = o.org_id and h.status = 'running'
+            ) as a
+            union all
+            select o.org_id, 0, 0, r.runs
+            from unnest(v_org_ids) as o (org_id)
+            cross join lateral (
+                select count(*) as runs
+                from counterfoil.runs as h
+                where h.org_id = o.org_id and h.created_at >= v_minute and h.created_at > '-infinity'
+            ) as r
+        ) as c
+        group by case when p_scope = 'installation' then '' else c.org_id end
     ) as n
     cross join lateral counterfoil.admission_rules(n.org_id) as l
     cross join generate_series(0, 15) as s (shard)
-    where case when n.org_id = '' then l.all_counted else l.org_counted end;
+    where n.queued + n.active + n.launches > 0 and case when n.org_id = '' then l.all_counted else l.org_counted end;
 
     -- A higher limit on concurrency keys lets held runs in.
     if p_scope <> 'installation' then
