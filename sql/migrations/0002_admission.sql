@@ -49,10 +49,11 @@ create table counterfoil.admission_counters (
     active bigint not null default 0,
     window_start timestamptz not null default '-infinity',
     window_launches bigint not null default 0,
+    counted_since timestamptz not null default now(),
     freed_at timestamptz not null default now(),
+    freed_lately double precision not null default 0,
     constraint admission_counters_pkey primary key (org_id, shard),
-    constraint admission_counters_shard_in_range check (shard between 0 and 15),
-    constraint admission_counters_launches_not_negative check (window_launches >= 0)
+    constraint admission_counters_shard_in_range check (shard between 0 and 15)
 ) with (fillfactor = 20, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000);
 
 comment on table counterfoil.admission_counters is
@@ -62,8 +63,11 @@ comment on column counterfoil.admission_counters.shard is 'Which of the sixteen 
 comment on column counterfoil.admission_counters.queued is 'This row''s part of the number of runs in status queued.';
 comment on column counterfoil.admission_counters.active is 'This row''s part of the number of runs in status running.';
 comment on column counterfoil.admission_counters.window_start is 'Start of the clock minute that window_launches counts.';
-comment on column counterfoil.admission_counters.window_launches is 'Admissions through this row in that minute.';
-comment on column counterfoil.admission_counters.freed_at is 'When a run last left the queue through this row, or since when the row is there: how long to wait for a place.';
+comment on column counterfoil.admission_counters.window_launches is 'This row''s part of the admissions in that minute.';
+comment on column counterfoil.admission_counters.counted_since is 'Since when the row is there.';
+comment on column counterfoil.admission_counters.freed_at is 'When a run last left the queue through this row, or since when the row is there.';
+comment on column counterfoil.admission_counters.freed_lately is
+'Runs that left the queue through this row, as of freed_at; each counts less as it grows older, by a factor of e a minute. Says how fast places come free.';
 
 create table counterfoil.concurrency_keys (
     org_id text collate "C" not null,

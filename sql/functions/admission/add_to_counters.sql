@@ -22,21 +22,13 @@ set jit = off
 as $function$
 declare
     v_rules record;
-    v_freed_at timestamptz := case when p_queued < 0 then clock_timestamp() end;
 begin
     if p_queued = 0 and p_active = 0 then
         return;
     end if;
-    if p_shards[1] is not null then
-        update counterfoil.admission_counters as c
-        set queued = c.queued + p_queued, active = c.active + p_active, freed_at = coalesce(v_freed_at, c.freed_at)
-        where c.org_id = '' and c.shard = p_shards[1];
-    end if;
-    if p_shards[2] is not null then
-        update counterfoil.admission_counters as c
-        set queued = c.queued + p_queued, active = c.active + p_active, freed_at = coalesce(v_freed_at, c.freed_at)
-        where c.org_id = p_org_id and c.shard = p_shards[2];
-    end if;
+    -- Nothing happens where a counter is not kept.
+    perform counterfoil.change_counter('', p_shards[1], p_queued, p_active);
+    perform counterfoil.change_counter(p_org_id, p_shards[2], p_queued, p_active);
     if
         p_active < 0
         and num_nonnulls(p_shards[1], p_shards[2]) > 0

@@ -40,9 +40,7 @@ declare
     v_key_orgs text[];
     v_keys text[];
     v_key_runs bigint[];
-    v_org record;
-    v_rules record;
-    v_full record;
+    v_gone bigint[];
     v_now timestamptz;
     v_made_org_ids text[];
     v_made_run_ids text[];
@@ -139,56 +137,14 @@ begin
     if v_new is not null then
         perform counterfoil.hold_limits();
         -- Places under the limits, before any run: the installation's, then each org's in order.
-        if exists (
-            select
-            from counterfoil.admission_limits as a
-            where num_nonnulls(a.max_queued, a.max_active, a.launches_per_minute) > 0
-        ) then
-            select r.all_counted, r.all_max_queued, r.all_launches_per_minute into strict v_rules
-            from counterfoil.admission_rules('') as r;
-            if v_rules.all_counted then
-                select p.full_limit, p.retry_ms into strict v_full
-                from counterfoil.reserve_places(
-                    '', cardinality(v_new), v_rules.all_max_queued, v_rules.all_launches_per_minute
-                ) as p;
-                if v_full.full_limit is not null then
-                    perform counterfoil.raise_capacity(
-                        format(
-                            'The installation has no room for %s more %s under %s, which is %s.', cardinality(v_new),
-                            case cardinality(v_new) when 1 then 'launch' else 'launches' end, v_full.full_limit,
-                            case v_full.full_limit
-                                when 'maxQueued' then v_rules.all_max_queued else v_rules.all_launches_per_minute
-                            end
-                        ),
-                        v_full.full_limit, v_full.retry_ms
-                    );
-                end if;
-            end if;
-            for v_org in
-                select v_org_ids[n.ordinal] as org_id, count(*) as launches
-                from unnest(v_new) as n (ordinal)
-                group by v_org_ids[n.ordinal]
-                order by v_org_ids[n.ordinal] collate "C"
-            loop
-                select r.org_counted, r.max_queued, r.launches_per_minute into strict v_rules
-                from counterfoil.admission_rules(v_org.org_id) as r;
-                if v_rules.org_counted then
-                    select p.full_limit, p.retry_ms into strict v_full
-                    from counterfoil.reserve_places(
-                        v_org.org_id, v_org.launches, v_rules.max_queued, v_rules.launches_per_minute
-                    ) as p;
-                    if v_full.full_limit is not null then
-                        perform counterfoil.raise_quota_exceeded(
-                            format(
-                                'The org has no room for %s more %s under %s, which is %s.', v_org.launches,
-                                case v_org.launches when 1 then 'launch' else 'launches' end, v_full.full_limit,
-                                case v_full.full_limit when 'maxQueued' then v_rules.max_queued else v_rules.launches_per_minute end
-                            ),
-                            v_full.full_limit, v_full.retry_ms
-                        );
-                    end if;
-                end if;
-            end loop;
+        v_gone := counterfoil.take_places(v_org_ids, v_run_ids, v_new);
+        if cardinality(v_gone) > 0 then
+            v_new := array(
+                select n.ordinal
+                from unnest(v_new) with ordinality as n (ordinal, place)
+                where n.ordinal <> all (v_gone)
+                order by n.place
+            );
         end if;
 
         -- Parents, and the root of the tree that each new run belongs to.
@@ -245,7 +201,7 @@ begin
 
         v_made := v_new;
         if coalesce(cardinality(v_made_run_ids), 0) < cardinality(v_new) then
-            -- Somebody else admitted some of these in the meantime: what was counted in for them is given back.
+            -- Somebody else admitted some of these in the meantime, too: what was counted in for them is given back.
             v_is_made := counterfoil.which_were_made(
                 array(select v_org_ids[n.ordinal] from unnest(v_new) with ordinality as n (ordinal, place) order by n.place),
                 array(select v_run_ids[n.ordinal] from unnest(v_new) with ordinality as n (ordinal, place) order by n.place),
@@ -256,20 +212,20 @@ begin
             into v_made, v_lost
             from unnest(v_new, v_is_made) with ordinality as n (ordinal, is_made, place);
             perform counterfoil.unadmit_runs(p_launches, v_lost);
-
-            foreach v_ordinal in array v_lost loop
-                select r.status, r.launch_digest, l.launch into strict v_bad
-                from counterfoil.runs as r
-                inner join counterfoil.launches as l on l.org_id = r.org_id and l.run_id = r.run_id
-                where r.org_id = v_org_ids[v_ordinal] and r.run_id = v_run_ids[v_ordinal];
-                if v_bad.launch_digest <> v_digests[v_ordinal] then
-                    perform counterfoil.raise_launch_conflict(
-                        v_run_ids[v_ordinal], v_bad.launch, p_launches -> (v_ordinal - 1)::integer
-                    );
-                end if;
-                v_statuses[v_ordinal] := v_bad.status;
-            end loop;
         end if;
+
+        foreach v_ordinal in array v_gone || v_lost loop
+            select r.status, r.launch_digest, l.launch into strict v_bad
+            from counterfoil.runs as r
+            inner join counterfoil.launches as l on l.org_id = r.org_id and l.run_id = r.run_id
+            where r.org_id = v_org_ids[v_ordinal] and r.run_id = v_run_ids[v_ordinal];
+            if v_bad.launch_digest <> v_digests[v_ordinal] then
+                perform counterfoil.raise_launch_conflict(
+                    v_run_ids[v_ordinal], v_bad.launch, p_launches -> (v_ordinal - 1)::integer
+                );
+            end if;
+            v_statuses[v_ordinal] := v_bad.status;
+        end loop;
 
         perform counterfoil.admit_runs(p_launches, v_made, v_now);
         v_outcomes := array_fill('replayed'::text, array[cardinality(v_run_ids)]);

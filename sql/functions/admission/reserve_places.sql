@@ -2,10 +2,8 @@
 --
 -- Promises: full_limit null and p_count more queued runs and launches of this minute; or the name of the limit that has no
 --           room, nothing changed, and retry_ms, after which another try has a chance. For launchesPerMinute that is the
---           end of the clock minute. For maxQueued it is an estimate: as long as it is since a place last came free, for
---           each place that is missing, which is right on average where places come free at a steady rate; at least a second
---           and at most a minute. A minute too where p_count alone is over the limit, so that only a higher one or fewer
---           launches help: callers say the limit. Exact whatever happens at once: each of the
+--           end of the clock minute, or a minute where p_count alone is over it; for maxQueued the estimate of
+--           place_retry_ms; where both are full, the later. Exact whatever happens at once: each of the
 --           sixteen rows may hold its share of the limit and no more, so the sum cannot go over. Far from the limit an
 --           admission takes one row that nobody holds; near it, all rows in order, and levels them, so that the last place
 --           is found wherever it is.
@@ -42,7 +40,7 @@ declare
     v_own integer := pg_backend_pid() % 16;
     v_queued bigint;
     v_launches bigint;
-    v_freed_at timestamptz;
+    v_minute_ms integer;
     v_rows bigint;
     v_candidates smallint[];
     v_shard smallint;
@@ -107,28 +105,25 @@ begin
 
     select
         sum(c.queued)::bigint,
-        coalesce(sum(c.window_launches) filter (where c.window_start between v_minute and v_latest), 0)::bigint,
-        max(c.freed_at)
-    into v_queued, v_launches, v_freed_at
+        coalesce(sum(c.window_launches) filter (where c.window_start between v_minute and v_latest), 0)::bigint
+    into v_queued, v_launches
     from counterfoil.admission_counters as c
     where c.org_id = p_org_id;
     -- Others may have been waited for.
     v_now := clock_timestamp();
-    if v_queued + p_count > p_max_queued then
-        full_limit := 'maxQueued';
-        retry_ms := case
-            when p_count > p_max_queued then 60000
-            else least(60000, greatest(
-                1000, 1000 * extract(epoch from v_now - v_freed_at)::double precision * (v_queued + p_count - p_max_queued)
-            ))::integer
-        end;
-        return;
-    elsif v_launches + p_count > p_launches_per_minute then
-        full_limit := 'launchesPerMinute';
-        retry_ms := case
+    if v_launches + p_count > p_launches_per_minute then
+        v_minute_ms := case
             when p_count > p_launches_per_minute then 60000
             else greatest(1, ceil(1000 * extract(epoch from v_minute + interval '1 minute' - v_now)))::integer
         end;
+    end if;
+    if v_queued + p_count > p_max_queued then
+        full_limit := 'maxQueued';
+        retry_ms := greatest(counterfoil.place_retry_ms(p_org_id, p_count, v_queued, p_max_queued), v_minute_ms);
+        return;
+    elsif v_minute_ms is not null then
+        full_limit := 'launchesPerMinute';
+        retry_ms := v_minute_ms;
         return;
     end if;
 

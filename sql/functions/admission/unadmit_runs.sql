@@ -1,6 +1,6 @@
 -- unadmit_runs: gives back what was counted in for launches that somebody else admitted first.
 --
--- Promises: places under the limits and in the concurrency keys are as if these launches had not come.
+-- Promises: places under the limits (give_places_back) and in the concurrency keys are as if these launches had not come.
 -- Locks:    rows of admission_counters and concurrency_keys that the caller holds already.
 -- Raises:   nothing.
 -- Since:    1
@@ -23,7 +23,6 @@ set jit = off
 as $function$
 declare
     v_org record;
-    v_shard smallint;
 begin
     for v_org in
         select g.org_id, count(*) as launches
@@ -36,10 +35,7 @@ begin
         group by g.org_id
         order by g.org_id collate "C"
     loop
-        v_shard := counterfoil.lock_counter(v_org.org_id, true);
-        update counterfoil.admission_counters as c
-        set queued = c.queued - v_org.launches, window_launches = greatest(c.window_launches - v_org.launches, 0)
-        where c.org_id = v_org.org_id and c.shard = v_shard;
+        perform counterfoil.give_places_back(v_org.org_id, v_org.launches);
     end loop;
 
     with keys as (
@@ -63,12 +59,19 @@ begin
             where h.org_id = g.org_id and h.concurrency_key = g.concurrency_key
             limit 1
         ) as c
+    ),
+
+    -- Nobody's any more, where the run that came first has ended meanwhile.
+    emptied as (
+        delete from counterfoil.concurrency_keys as k
+        using found as f
+        where k.ctid = f.row_at and k.unended = f.runs
     )
 
     update counterfoil.concurrency_keys as k
     set unended = k.unended - f.runs
     from found as f
-    where k.ctid = f.row_at;
+    where k.ctid = f.row_at and k.unended > f.runs;
 end
 $function$;
 

@@ -30,7 +30,6 @@ declare
     v_rules record;
     v_started bigint := 0::bigint;
     v_shard smallint;
-    v_now timestamptz := clock_timestamp();
 begin
     for v_org in
         select
@@ -51,21 +50,14 @@ begin
         if v_rules.org_counted and v_org.cap > 0 then
             -- This transaction holds a row of the org since it took the places.
             v_shard := counterfoil.lock_counter(v_org.org_id, false);
-            update counterfoil.admission_counters as c
-            set
-                queued = c.queued - v_org.started,
-                active = c.active - (v_org.cap - v_org.picked),
-                freed_at = case when v_org.started > 0 then v_now else c.freed_at end
-            where c.org_id = v_org.org_id and c.shard = v_shard;
+            perform counterfoil.change_counter(v_org.org_id, v_shard, -v_org.started, v_org.picked - v_org.cap);
         end if;
     end loop;
 
     select r.all_counted into strict v_rules from counterfoil.admission_rules('') as r;
     if v_rules.all_counted and v_started > 0 then
         v_shard := counterfoil.lock_counter('', false);
-        update counterfoil.admission_counters as c
-        set queued = c.queued - v_started, freed_at = v_now
-        where c.org_id = '' and c.shard = v_shard;
+        perform counterfoil.change_counter('', v_shard, -v_started, 0);
     end if;
 end
 $function$;

@@ -2,7 +2,7 @@
 begin;
 \ir ../setup.psql
 \ir ../attempts/setup.psql
-select plan(58);
+select plan(65);
 
 create function pg_temp.limits(p_org text, p_scope text, p_limits jsonb)
 returns void language sql volatile parallel unsafe as $function$
@@ -40,9 +40,15 @@ returns text language sql volatile parallel unsafe as $function$
   )
   from pg_temp.raised(p_sql) as r
 $function$;
-create function pg_temp.last_freed(p_org text, p_ago interval)
+-- Places came free so many a minute for the given time, through two of the rows, until a while ago.
+create function pg_temp.freed(p_org text, p_a_minute integer, p_for interval, p_ago interval)
 returns void language sql volatile parallel unsafe as $function$
-  update counterfoil.admission_counters as c set freed_at = clock_timestamp() - p_ago - c.shard * interval '1 hour' where c.org_id = p_org
+  update counterfoil.admission_counters as c
+  set
+    counted_since = clock_timestamp() - p_for - p_ago,
+    freed_at = case when c.shard < 2 then clock_timestamp() - p_ago else clock_timestamp() - p_for - p_ago end,
+    freed_lately = case when c.shard < 2 then p_a_minute / 2.0 * (1 - exp(-extract(epoch from p_for) / 60)) else 0 end
+  where c.org_id = p_org
 $function$;
 
 -- Most queued runs of an org.
@@ -74,17 +80,30 @@ select is(pg_temp.bulk('e-', 2685), 2685::bigint, 'the rest of the places in one
 select pg_temp.full_up($$ select pg_temp.admit('f') $$, 'RL007', 1000, 60000, 'then it is full');
 select is(pg_temp.counted('org'), array[3000, 1]::bigint[], 'exactly');
 
--- When to try again: as long as it is since a place came free, for each that is missing; between a second and a minute.
-select pg_temp.last_freed('org', '4 seconds');
-select pg_temp.full_up($$ select pg_temp.admit('f') $$, 'RL007', 4000, 8000, 'as long as no place has come free');
-select pg_temp.full_up($$ select pg_temp.bulk('f', 5) $$, 'RL007', 20000, 40000, 'five times as long for five');
-select pg_temp.last_freed('org', '1 day');
+-- When to try again: what is missing, at the rate at which places came free; between a second and a minute.
+select pg_temp.freed('org', 30, '1 hour', '0');
+select pg_temp.full_up($$ select pg_temp.admit('f') $$, 'RL007', 2000, 3000, 'thirty a minute: two seconds for one');
+select pg_temp.full_up($$ select pg_temp.bulk('f', 10) $$, 'RL007', 20000, 24000, 'ten times as long for ten');
+select pg_temp.freed('org', 30, '5 seconds', '0');
+select pg_temp.full_up($$ select pg_temp.bulk('f', 10) $$, 'RL007', 20000, 24000, 'as soon as there is something to go by');
+select pg_temp.freed('org', 6000, '1 hour', '0');
+select pg_temp.full_up($$ select pg_temp.admit('f') $$, 'RL007', 1000, 1000, 'a second at least');
+select pg_temp.freed('org', 30, '1 hour', '40 seconds');
+select pg_temp.full_up($$ select pg_temp.admit('f') $$, 'RL007', 40000, 45000, 'where places have stopped coming, the time since the last');
+select pg_temp.freed('org', 30, '1 hour', '1 day');
 select pg_temp.full_up($$ select pg_temp.admit('f') $$, 'RL007', 60000, 60000, 'a minute at most');
+select pg_temp.freed('org', 30, '1 hour', '-1 day');
+select pg_temp.full_up($$ select pg_temp.admit('f') $$, 'RL007', 1000, 60000, 'a clock that was set back spoils nothing');
+select pg_temp.freed('org', 0, '0', '4 seconds');
+select pg_temp.full_up($$ select pg_temp.admit('f') $$, 'RL007', 4000, 8000, 'where none has come free yet, as long as they were counted');
+select pg_temp.freed('org', 0, '0', '0');
 select is(cardinality(pg_temp.claim(1, null, 'default', 'eager')), 1, 'a claim');
 select is(pg_temp.admit('f'), 'admitted', 'makes room');
-select pg_temp.full_up($$ select pg_temp.admit('g') $$, 'RL007', 1000, 10000, 'and is remembered');
+select ok(freed.places between 0.9 and 1, 'and is remembered: ' || freed.places)
+from (select sum(c.freed_lately) as places from counterfoil.admission_counters as c where c.org_id = 'org') as freed;
+select pg_temp.full_up($$ select pg_temp.admit('g') $$, 'RL007', 1000, 10000, 'as the rate');
 select pg_temp.full_up($$ select pg_temp.bulk('h', 3001) $$, 'RL007', 60000, 60000, 'what can never fit is told so for a minute');
-select pg_temp.last_freed('org', '1 day');
+select pg_temp.freed('org', 0, '0', '5 seconds');
 select is((select c.outcome from counterfoil.cancel_run('org', 'f', null) as c), 'cancelled', 'so does a cancelled run');
 select is(pg_temp.admit('g'), 'admitted', 'make room');
 select pg_temp.full_up($$ select pg_temp.admit('h') $$, 'RL007', 1000, 10000, 'and is remembered');
@@ -104,6 +123,17 @@ select ok(
     'to the millisecond, but for the time it takes to look'
 )
 from pg_temp.raised($$ select pg_temp.bulk('m6-', 1, 'rate') $$) as r;
+select pg_temp.limits('rate', 'org', '{"launches_per_minute": 5, "max_queued": 5}');
+update counterfoil.admission_counters as c
+set window_start = date_trunc('minute', clock_timestamp(), 'UTC') + interval '1 minute', window_launches = counterfoil.counter_share(5, c.shard)
+where c.org_id = 'rate';
+select pg_temp.freed('rate', 6000, '1 hour', '0');
+select ok(
+    (60000 + greatest((r.detail::jsonb ->> 'retryAfterMs')::numeric, 1000) - (60000 - extract(milliseconds from clock_timestamp()))) % 60000 < 1000,
+    'where the queue is full too, the later of the two: ' || r.detail
+)
+from pg_temp.raised($$ select pg_temp.bulk('m6-', 1, 'rate') $$) as r;
+select pg_temp.limits('rate', 'org', '{"launches_per_minute": 5}');
 update counterfoil.admission_counters as c set window_start = c.window_start - interval '2 minutes' where c.org_id = 'rate';
 select is(pg_temp.bulk('n-', 5, 'rate'), 5::bigint, 'a minute later there are five more');
 update counterfoil.admission_counters as c set window_start = c.window_start + interval '1 day' where c.org_id = 'rate';
