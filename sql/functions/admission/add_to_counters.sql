@@ -26,9 +26,12 @@ begin
     if p_queued = 0 and p_active = 0 then
         return;
     end if;
-    -- Nothing happens where a counter is not kept.
-    perform counterfoil.change_counter('', p_shards[1], p_queued, p_active);
-    perform counterfoil.change_counter(p_org_id, p_shards[2], p_queued, p_active);
+    if p_shards[1] is not null then
+        perform counterfoil.change_counter('', p_shards[1], p_queued, p_active);
+    end if;
+    if p_shards[2] is not null then
+        perform counterfoil.change_counter(p_org_id, p_shards[2], p_queued, p_active);
+    end if;
     if
         p_active < 0
         and num_nonnulls(p_shards[1], p_shards[2]) > 0
