@@ -203,6 +203,17 @@ def free_port() -> int:
         return port
 
 
+def check_free(host: str, port: int) -> None:
+    """Refuse an address that somebody listens on: whoever asks there would take him for ours."""
+    try:
+        family, kind, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        with socket.socket(family, kind) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind(address)
+    except OSError as error:
+        raise StackError(f"nobody can listen on {host}:{port}: {error.strerror}") from None
+
+
 def _answers(url: str) -> bool:
     try:
         with urllib.request.urlopen(url, timeout=2) as answer:  # noqa: S310 - a URL of ours

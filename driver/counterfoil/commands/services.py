@@ -27,7 +27,7 @@ from counterfoil.kept_secrets import keep_secrets, signing_keys
 from counterfoil.playing.loading import LoadError, load_worker
 from counterfoil.services import run_dispatcher, run_gateway
 from counterfoil.settings import Settings
-from counterfoil.stack import Stack, StackError, detached, stop_detached
+from counterfoil.stack import Stack, StackError, check_free, detached, stop_detached
 from counterfoil.tokens import TokenSigner
 
 app = typer.Typer()
@@ -157,6 +157,12 @@ def up(
     running = detached(folder)
     if running:
         raise CliError(f"the stack runs already ({', '.join(running)}); counterfoil down stops it")
+    try:
+        check_free(settings.host, settings.port)
+    except StackError as error:
+        raise CliError(
+            f"{error}; say another port with COUNTERFOIL_PORT, and the same in COUNTERFOIL_BASE_URL"
+        ) from None
     server = started_dsn(settings)
     out.print(str(migrations.migrate(server, settings.schema)), markup=False)
     environment = {

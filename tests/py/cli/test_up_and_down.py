@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import socket
 import stat
 import subprocess
 import sys
@@ -147,6 +148,15 @@ def test_the_stack_is_started_used_stopped_and_started_again(home: Home) -> None
         home("launch", "--play", "double", "--input", "rows.jsonl", "--batch", "g")
         run = home.run("g-1")
     assert (run["result"], run["attempt"]) == (42, 1)
+
+
+def test_a_port_that_somebody_else_listens_on_is_refused(home: Home) -> None:
+    """He may answer like a gateway, and refuse every delivery."""
+    with socket.create_server(("127.0.0.1", int(home.environment["COUNTERFOIL_PORT"]))):
+        said = home("up", code=1)
+    assert "Address already in use" in said
+    assert "COUNTERFOIL_PORT" in said
+    assert home.processes() == []
 
 
 def test_a_worker_that_cannot_start_is_reported_and_nothing_is_left(home: Home) -> None:
