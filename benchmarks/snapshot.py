@@ -89,9 +89,9 @@ def _dispatch(
         (owner, marks and marks.start()),
     ).fetchall()
     tally.timed(phase, started)
-    if marks:
-        marks.learn(rows[0][3] if rows else None)
     heads = {run: list(facts)[-1] for run, facts in groupby(rows, key=lambda row: row[:2])}
+    if marks:
+        marks.learn(rows[0][3] if rows else None, took_all=len(heads) == 32)
     tally.seconds.setdefault(f"facts {phase}", []).append(len(rows))
     waiting = list(heads.values())
     while waiting:

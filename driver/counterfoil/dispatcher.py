@@ -171,9 +171,10 @@ class Dispatcher:
         began = time.monotonic()
 
         def keep(facts: list[ClaimedFact]) -> None:
-            if org_id is None:
-                self._marks.learn(facts[0].marks if facts else None)
             runs.extend(held_runs(facts, owner, began))
+            if org_id is None:
+                marks = facts[0].marks if facts else None
+                self._marks.learn(marks, took_all=len(runs) == free)
 
         try:
             await to_its_end(

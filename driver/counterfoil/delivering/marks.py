@@ -65,9 +65,14 @@ class Marks:
         self._since_piece = 0
         return self._looking.next_piece(now)
 
-    def learn(self, times: Sequence[datetime | None] | None) -> None:
-        """Take the marks that a claim from `start` answered with; None when it found nothing."""
+    def learn(self, times: Sequence[datetime | None] | None, *, took_all: bool) -> None:
+        """Take the marks that a claim from `start` answered with; None when it found nothing.
+
+        ``took_all``: it took as many lanes as it could, so that there may be more where it looked.
+        """
         took = self._clock() - self._began
+        if self._looking is not None and took_all:
+            self._looking.look_again()
         if self._looking is None:
             self._usual = took
             self._is_idle = times is None
@@ -90,6 +95,7 @@ class _Back:
         self._reach = None if seconds is None else timedelta(seconds=seconds)
         self._began = self.looked = -float("inf")
         self._upto: Times = []
+        self._latest: Times = []
         self._end: Times = []
         self._width = self._piece = _ALL
         self._was_long = False
@@ -119,7 +125,8 @@ class _Back:
         is due.
         """
         self.looked = now
-        upto, self._piece = self._upto, self._reach or _ALL
+        self._latest = upto = self._upto
+        self._piece = self._reach or _ALL
         if self._width >= self._piece or now - self._began >= self._every:
             start = self._end
         else:
@@ -128,6 +135,10 @@ class _Back:
             start = [at and max(at - self._piece, end or at - self._piece) for at, end in ends]
         self._upto = [] if start == self._end else start
         return [*start, *upto]
+
+    def look_again(self) -> None:
+        """The next piece begins where the latest did."""
+        self._upto = self._latest
 
     def narrow(self) -> timedelta:
         """After a long piece: how wide the next one will be."""

@@ -56,8 +56,9 @@ class SearchLane:
         leased_at = time.monotonic()
 
         def keep(facts: list[ClaimedFact]) -> None:
-            self._marks.learn(facts[0].marks if facts else None)
             runs.extend(held_runs(facts, owner))
+            marks = facts[0].marks if facts else None
+            self._marks.learn(marks, took_all=len(runs) == RUNS_PER_CLAIM)
 
         try:
             await to_its_end(

@@ -27,7 +27,9 @@ class Claims:
         self.now = 0.0
         self.marks = Marks(lambda: self.now)
 
-    def claim(self, minutes: int | None, seconds: float = 0.001) -> tuple[float, float] | None:
+    def claim(
+        self, minutes: int | None, seconds: float = 0.001, *, took_all: bool = False
+    ) -> tuple[float, float] | None:
         """Look, and find what is due so many minutes after noon, or nothing.
 
         Answers the piece looked at, in seconds before the mark; None: from the mark on.
@@ -35,7 +37,7 @@ class Claims:
         mark = self.marks.times[3]
         times = self.marks.start()
         self.now += seconds
-        self.marks.learn(None if minutes is None else found(minutes))
+        self.marks.learn(None if minutes is None else found(minutes), took_all=took_all)
         assert self.marks.looked_back == (len(times) == 8)
         if len(times) == 4:
             assert times[3] == mark
@@ -99,7 +101,7 @@ def test_what_takes_long_is_looked_at_piece_by_piece() -> None:
             seconds += 0.004 * max(0.0, (upto - max(start or oldest, oldest)).total_seconds())
             pieces.append((start, upto, seconds))
         claims.now += seconds
-        claims.marks.learn(found(5))
+        claims.marks.learn(found(5), took_all=False)
     assert max(seconds for _, _, seconds in pieces) < 0.07
     latest = {start: upto for start, upto, _ in pieces}
     assert None in latest, "a look at everything comes to its end"
@@ -117,6 +119,19 @@ def test_between_two_pieces_delivery_goes_on() -> None:
     assert looks == [True, False, False, False] * 3
 
 
+def test_where_a_look_back_found_all_that_it_could_take_the_next_one_looks_again() -> None:
+    claims = Claims()
+    claims.claim(5)
+    claims.now = 2.0
+    looks = []
+    for took_all in (True, True, False):
+        looks.append(claims.claim(4, took_all=took_all))
+        for _ in range(3):
+            assert claims.claim(5, took_all=True) is None, "delivery goes on meanwhile"
+    assert looks == [(3.0, 0.0)] * 3
+    assert [claims.claim(5) for _ in range(8)] == [None] * 8, "and then it has looked"
+
+
 def test_a_piece_that_a_far_server_makes_long_stays_whole() -> None:
     claims = Claims()
     claims.claim(5, 0.1)
@@ -129,7 +144,7 @@ def test_a_mark_never_goes_back() -> None:
     marks = Marks(lambda: 0.0)
     for times in (found(5), found(2), [NOON, None, None, None]):
         marks.start()
-        marks.learn(times)
+        marks.learn(times, took_all=False)
     assert marks.times == [NOON, None, None, NOON + timedelta(minutes=5)]
 
 
