@@ -56,8 +56,8 @@ class Marks:
         self._looking = None
         self._since_piece += 1
         if self._since_piece > _BETWEEN or self._is_idle:
-            # By turns, the nearest first: what came a moment too late should not wait for all the rest,
-            # nor the rest for ever where claims come seldom, since the nearest is due anew each time.
+            # By turns, the nearest first: what came a moment too late should not wait for all the
+            # rest, nor the rest for ever where claims come seldom: the nearest is always due anew.
             looking = (back for back in self._backs if back.is_looking)
             self._looking = min(looking, key=lambda back: back.looked, default=None)
         if self._looking is None:

@@ -38,11 +38,10 @@ begin
         transaction_timestamp() < p_now - interval '1 hour'
         and current_setting('transaction_isolation') <> 'read committed'
     then
-        raise exception using
-            errcode = 'serialization_failure',
-            message = 'This transaction is too old to append: retention may have removed facts that it cannot see.',
-            detail = 'snapshot_too_old',
-            hint = 'Begin a new transaction, or use read committed.';
+        perform counterfoil.raise_serialization_failure(
+            'This transaction is too old to append: retention may have removed facts that it cannot see.',
+            'snapshot_too_old', 'Begin a new transaction, or use read committed.'
+        );
     end if;
 
     update counterfoil.lanes as l

@@ -68,7 +68,7 @@ def test_claims_begin_at_the_mark_and_look_back_now_and_then() -> None:
 
 @pytest.mark.parametrize("seconds", [0.3, 1.0, 4.0])
 def test_claims_that_come_seldom_look_everywhere_too(seconds: float) -> None:
-    """All places are taken by slow deliveries: each claim finds something, and waits for a place."""
+    """Slow deliveries take all places: each claim finds something, and waits for a place."""
     claims = Claims()
     looks: dict[float, list[float]] = {}
     while claims.now < 600:
