@@ -67,6 +67,8 @@ class Kit:
         self._wait(self._database.__aexit__(None, None, None))
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._connection.close()
+        if kind is None and self._record.killing is not None:
+            raise AssertionError(f"the test ended and {self._unkilled()}")
 
     def use(self, worker: Worker) -> Self:
         """Know the plays of a program's worker, by their names and by their functions."""
@@ -228,10 +230,16 @@ class Kit:
         killing = self._record.killing
         if killing is None or looking.unended(self._connection):
             return
+        said = self._unkilled()
         self._record.killing = None
+        raise AssertionError(f"every run ended and {said}")
+
+    def _unkilled(self) -> str:
+        killing = self._record.killing
+        assert killing is not None
         names = ", ".join(sorted(set(self._record.names.values()))) or "none"
         wanted = "a step" if killing.step is None else f"step {killing.step!r}"
-        raise AssertionError(
-            f"every run ended and {wanted} was not computed {killing.nth} times, so nothing was "
-            f"killed; the steps were: {names}"
+        return (
+            f"{wanted} was not computed {killing.nth} times, so nothing was killed; "
+            f"the steps were: {names}"
         )

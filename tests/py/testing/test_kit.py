@@ -75,6 +75,19 @@ def test_a_killing_of_a_step_that_is_not_there_fails_the_test(kit: Kit) -> None:
         kit.run(play)
 
 
+def test_a_killing_that_never_came_about_fails_a_test_that_ends_while_its_run_waits(
+    counterfoil_server: TestServer,
+) -> None:
+    def play(run: Run) -> None:
+        run.step("charge", int)
+        run.wait_for("approved")
+
+    ended = "the test ended and step 'chrage' was not computed 1 times.*were: charge"
+    with pytest.raises(AssertionError, match=ended), counterfoil_server.kit() as kit:
+        kit.kill_after("chrage")
+        kit.run(play).assert_waiting("approved")
+
+
 def test_time_moves_for_waits_retries_and_expiring_steps(kit: Kit) -> None:
     calls: list[int] = []
 
