@@ -61,7 +61,11 @@ begin
             case when p_scope = 'installation' then '' else c.org_id end as org_id,
             sum(c.queued)::bigint as queued, sum(c.active)::bigint as active, sum(c.launches)::bigint as launches
         from (
-            select u.org_id, 1 as queued, 0 as active, 0 as launches
+            -- Made now, though nothing be counted yet, so that no two who launch first wait for each other.
+            select p_org_id as org_id, 0 as queued, 0 as active, 0 as launches
+            where p_scope <> 'default'
+            union all
+            select u.org_id, 1, 0, 0
             from (
                 select w.org_id, w.run_id
                 from unnest(v_org_ids) as o (org_id)
@@ -97,7 +101,8 @@ begin
     ) as n
     cross join lateral counterfoil.admission_rules(n.org_id) as l
     cross join generate_series(0, 15) as s (shard)
-    where n.queued + n.active + n.launches > 0 and case when n.org_id = '' then l.all_counted else l.org_counted end;
+    where (n.queued + n.active + n.launches > 0 or n.org_id = p_org_id)
+        and case when n.org_id = '' then l.all_counted else l.org_counted end;
 
     -- A higher limit on concurrency keys lets held runs in.
     if p_scope <> 'installation' then

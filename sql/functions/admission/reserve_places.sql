@@ -4,12 +4,13 @@
 --           room, nothing changed, and retry_ms, after which another try has a chance. For launchesPerMinute that is the
 --           end of the clock minute, or a minute where p_count alone is over it; for maxQueued the estimate of
 --           place_retry_ms; where both are full, the later. Exact whatever happens at once: each of the
---           sixteen rows may hold its share of the limit and no more, so the sum cannot go over. Far from the limit an
---           admission takes one row that nobody holds; near it, all rows in order, and levels them, so that the last place
---           is found wherever it is.
--- Locks:    rows of admission_counters of p_org_id (empty: the installation's), in order of their number.
+--           sixteen rows may hold its share of the limit and no more, so the sum cannot go over. An admission takes one row
+--           that has room and that nobody holds, and waits for nobody; where there is none, all rows in order, and levels
+--           them, so that the last place is found wherever it is.
+-- Locks:    rows of admission_counters of p_org_id (empty: the installation's): one, or all in order of their number.
 -- Raises:   RL006 when room was lost between looking and locking, which takes a hundred admissions at once.
 -- Since:    1
+-- allows: exception-block: near a limit alone, where a row that was locked for nothing must be let go before others are waited for
 
 create or replace function counterfoil.reserve_places(
     p_org_id text,
@@ -43,8 +44,6 @@ declare
     v_minute_ms integer;
     v_rows bigint;
     v_candidates smallint[];
-    v_shard smallint;
-    v_holding boolean := false;
 begin
     select
         coalesce(sum(c.queued), 0)::bigint,
@@ -69,34 +68,22 @@ begin
         coalesce(p_max_queued - v_queued >= v_margin, true)
         and coalesce(p_launches_per_minute - v_launches >= v_margin, true)
     then
-        foreach v_shard in array coalesce(v_candidates, '{}') loop
-            perform
-            from counterfoil.admission_counters as c
-            where c.org_id = p_org_id and c.shard = v_shard
-            for no key update skip locked;
-            if found then
-                v_holding := true;
-                update counterfoil.admission_counters as c
-                set
-                    queued = c.queued + p_count,
-                    window_launches = case when c.window_start between v_minute and v_latest then c.window_launches else 0 end + p_count,
-                    window_start = case when c.window_start between v_minute and v_latest then c.window_start else v_minute end
-                where c.org_id = p_org_id
-                    and c.shard = v_shard
-                    and c.queued + p_count <= coalesce(counterfoil.counter_share(p_max_queued, c.shard), 9223372036854775807)
-                    and case when c.window_start between v_minute and v_latest then c.window_launches else 0 end + p_count
-                    <= coalesce(counterfoil.counter_share(p_launches_per_minute, c.shard), 9223372036854775807);
-                if found then
-                    return;
-                end if;
-            end if;
-        end loop;
-        if v_holding then
-            -- Locking the rows in order now, with one in hand, could end in a deadlock.
-            perform counterfoil.raise_capacity('Too many admissions arrived at once.', 'admission', 50);
+        if counterfoil.take_counter_row(p_org_id, p_count, p_max_queued, p_launches_per_minute, v_minute, v_candidates) then
+            return;
         end if;
+    elsif v_candidates is not null then
+        begin
+            if counterfoil.take_counter_row(p_org_id, p_count, p_max_queued, p_launches_per_minute, v_minute, v_candidates) then
+                return;
+            end if;
+        exception
+            when sqlstate 'RL006' then
+                -- Others were quicker, and what was locked for nothing is locked no more.
+                null;
+        end;
     end if;
 
+    -- Whether there is room depends on what others have under way, or no row alone has room for so many.
     perform
     from counterfoil.admission_counters as c
     where c.org_id = p_org_id
