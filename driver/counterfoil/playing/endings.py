@@ -86,6 +86,7 @@ async def _fail(session: Session, error: BaseException) -> None:
         )
     )
     if answer is not None:
+        session.goes_on_by_itself = answer.next_attempt_at is not None
         log.info("attempt failed", extra=session.label | {"outcome": answer.outcome})
 
 

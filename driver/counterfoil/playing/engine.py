@@ -215,6 +215,9 @@ class Engine:
         def ended(done: asyncio.Task[None]) -> None:
             self._executing.discard(executing)
             self._place_free.set()
+            if session.goes_on_by_itself:
+                # Whoever sleeps does not know of that time yet: look, and sleep until then.
+                self._wakeups.wake()
             if not done.cancelled() and (error := done.exception()) is not None:
                 # The lease lapses and another attempt follows; nothing is lost but time.
                 log.error("attempt not ended", extra=session.label | {"error": repr(type(error))})

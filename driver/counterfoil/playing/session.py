@@ -43,6 +43,8 @@ class Session:
         self.leased_until = leased_at + lease_seconds
         self.has_ended = False
         """Whether the database has ended, or suspended, the attempt already."""
+        self.goes_on_by_itself = False
+        """Whether the run can be claimed again at a time, of which nobody is notified."""
         self.outgoing = Outgoing(
             claimed.attempt,
             claimed.lease_id,

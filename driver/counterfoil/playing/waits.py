@@ -27,6 +27,7 @@ async def wait(
     )
     if answer.resumed is None:
         session.has_ended = True
+        session.goes_on_by_itself = wake_after is not None
         session.interrupt(RunCancelled if answer.outcome == "cancelled" else Suspended)
         session.check()
     return dict(answer.resumed or {})

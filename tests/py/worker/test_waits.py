@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from counterfoil import AsyncRun, Run
+from counterfoil import AsyncRun, Run, Worker
 from counterfoil.errors import InvalidArgumentError
+from counterfoil.settings import Settings
 from tests.py.worker.bench import ORG, Bench
 
 
@@ -88,6 +89,23 @@ async def test_a_wait_times_out_and_a_sleep_ends(bench: Bench) -> None:
         run = await bench.ended()
     assert run["result"] == "no event 'never' came in time"
     assert len(run["attempts"]) == 1
+
+
+async def test_a_sleep_and_a_retry_end_at_their_time_not_at_the_next_poll(bench: Bench) -> None:
+    settings = Settings(dsn=bench.dsn, poll_seconds=600, recover_seconds=600, listen=False)
+    worker = Worker(settings=settings)
+
+    @worker.play("short")
+    def short(run: Run) -> str:
+        run.sleep(0.3)
+        if run.attempt == 1:
+            raise ValueError("again")
+        return "awake"
+
+    await bench.launch("short", retryPolicy={"backoffBaseMs": 300})
+    async with bench.working(worker):
+        run = await bench.ended()
+    assert (run["result"], run["attempt"]) == ("awake", 2)
 
 
 async def test_a_later_attempt_gets_the_answer_of_an_earlier_wait(bench: Bench) -> None:
