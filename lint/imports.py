@@ -18,7 +18,7 @@ PACKAGE = "counterfoil"
 Layers = tuple[Mapping[str, tuple[str, ...]], ...]
 
 LAYERS: Layers = (
-    {"words": ("errors", "json_text", "values", "settings", "logs")},
+    {"words": ("errors", "json_text", "names", "values", "settings", "logs")},
     {
         "embedded": ("embedded", "server"),
         "schema": ("migrations", "schema"),

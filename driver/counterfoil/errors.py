@@ -200,7 +200,15 @@ class SettingsError(Exception):
 
 
 class TokenError(Exception):
-    """A token was refused. The message never holds the token."""
+    """A token was refused. ``hint`` says what to do; neither text ever holds the token."""
+
+    def __init__(self, message: str, hint: str) -> None:
+        super().__init__(message, hint)
+        self.message = message
+        self.hint = hint
+
+    def __str__(self) -> str:
+        return self.message
 
 
 class ReceiverError(Exception):

@@ -26,11 +26,15 @@ from counterfoil.authority import INTERNAL_PATH
 from counterfoil.database import Database
 from counterfoil.errors import CounterfoilError
 from counterfoil.functions import Functions
+from counterfoil.names import as_sent
 from counterfoil.receiving.access import DISPATCH, EXECUTOR, Access
-from counterfoil.receiving.bodies import Body, Intake, RequestError, one_header
+from counterfoil.receiving.bodies import Body, Intake, one_header
 from counterfoil.receiving.deadline import Deadline
+from counterfoil.receiving.errors import RequestError
 from counterfoil.receiving.failures import (
+    AGAIN,
     ERROR_CODE_HEADER,
+    SEE_LOG,
     Failures,
     answer_response,
     json_response,
@@ -38,7 +42,6 @@ from counterfoil.receiving.failures import (
 )
 from counterfoil.receiving.issuing import Issuing
 from counterfoil.receiving.metrics import Metrics
-from counterfoil.receiving.names import as_sent
 from counterfoil.receiving.openapi import document
 from counterfoil.receiving.paths import WholeSegments
 from counterfoil.receiving.proxy import METHODS, Proxy, refuse_forwarded
@@ -166,6 +169,7 @@ class Gateway:
                 400,
                 "invalid_argument",
                 "the Idempotency-Key header and idempotencyKey differ",
+                "send the same in both, or leave the header out",
                 "idempotencyKey",
             )
         answer = await self._functions.dispatch_ledger_action(
@@ -180,7 +184,11 @@ class Gateway:
         asked = one_header(request, WIRE_FORMAT_HEADER, str(NEWEST_WIRE_FORMAT)) or ""
         if not re.fullmatch("[1-9][0-9]{0,3}", asked.strip()):
             raise RequestError(
-                400, "invalid_argument", "the wire format is no number", WIRE_FORMAT_HEADER
+                400,
+                "invalid_argument",
+                "the wire format is no number",
+                f"send a number from 1, or leave it out for {NEWEST_WIRE_FORMAT}",
+                WIRE_FORMAT_HEADER,
             )
         answer = await self._functions.dispatch_receipt_action(
             scope.to_json(), body.json, int(asked)
@@ -203,7 +211,12 @@ class Gateway:
     async def _readyz(self, request: Request) -> Response:
         if getattr(request.app.state, "draining", False):
             return refusal(
-                503, "draining", "The gateway stops.", retryable=True, retry_after_ms=1000
+                503,
+                "draining",
+                "The gateway stops.",
+                "Ask another gateway, or this one once it has started again.",
+                retryable=True,
+                retry_after_ms=1000,
             )
         try:
             version = await self._database.check_version()
@@ -212,6 +225,7 @@ class Gateway:
                 503,
                 error.name,
                 error.message,
+                error.hint or SEE_LOG,
                 error.reason,
                 retryable=True,
                 retry_after_ms=1000,
@@ -221,6 +235,7 @@ class Gateway:
                 503,
                 "upstream_service_unavailable",
                 "The database is away just now.",
+                AGAIN,
                 retryable=True,
                 retry_after_ms=1000,
             )
@@ -280,7 +295,8 @@ def _http_exception(error: Exception) -> Response:
     status = error.status_code if isinstance(error, HTTPException) else 500
     code = {404: "not_found", 405: "method_not_allowed"}.get(status, f"http_{status}")
     text = {404: "There is nothing here.", 405: "Not with this method."}.get(status, "Refused.")
-    response = refusal(status, code, text)
+    hint = "Compare path and method with /openapi.json."
+    response = refusal(status, code, text, hint)
     if isinstance(error, HTTPException) and error.headers:
         response.headers.update(error.headers)
     return response

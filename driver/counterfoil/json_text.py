@@ -19,11 +19,14 @@ JsonValue: TypeAlias = Any
 
 LOG_FIELDS = frozenset({"lines", "terminalLogLines"})
 MAX_DEPTH = 200
+LONGEST_NUMBER = 1000
+"""Digits of a number, with its sign. More is text: no parser takes it as fast as it is written."""
 
 # Made once: json.dumps() makes an encoder in each call that asks for more than the defaults.
 _dumps = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 _LONGEST_ERROR = 4000
+_LONGEST_NAME = 100
 _REPLACEMENT = "\ufffd"
 _PLAIN_NAME = re.compile(r"[A-Za-z_]\w*\Z")
 
@@ -77,6 +80,14 @@ def encode(value: JsonValue, where: str) -> str:
     return text
 
 
+def path_below(path: str, step: str | int) -> str:
+    """The JSON path of a member or an element of what stands at ``path``; a long name is cut."""
+    if isinstance(step, int):
+        return f"{path}[{step}]"
+    name = step[:_LONGEST_NAME]
+    return f"{path}.{name}" if _PLAIN_NAME.match(name) else f"{path}[{json.dumps(name)}]"
+
+
 def _clean(value: JsonValue, path: str, *, in_log: bool, depth: int) -> JsonValue:
     if depth > MAX_DEPTH:
         _refuse(path, f"is nested more than {MAX_DEPTH} levels deep", "flatten the value")
@@ -94,12 +105,12 @@ def _clean(value: JsonValue, path: str, *, in_log: bool, depth: int) -> JsonValu
             name = str(key)
             if _UNSTORABLE.search(name):
                 _refuse(path, "has a key with U+0000 or a lone surrogate", "rename the key")
-            below = f"{path}.{name}" if _PLAIN_NAME.match(name) else f"{path}[{json.dumps(name)}]"
+            below = path_below(path, name)
             cleaned[key] = _clean(item, below, in_log=name in LOG_FIELDS, depth=depth + 1)
         return cleaned
     if isinstance(value, list | tuple):
         return [
-            _clean(item, f"{path}[{index}]", in_log=in_log, depth=depth + 1)
+            _clean(item, path_below(path, index), in_log=in_log, depth=depth + 1)
             for index, item in enumerate(value)
         ]
     if isinstance(value, float) and (value != value or value in (float("inf"), float("-inf"))):

@@ -27,6 +27,8 @@ Use = Literal["executor", "dispatch", "compute_billing", "reader"]
 USES: frozenset[str] = frozenset(get_args(Use))
 ORG_WIDE = frozenset({"reader"})
 
+_GET_ANOTHER = "get a new token from whoever issued this one"
+
 
 @dataclass(frozen=True)
 class Scope:
@@ -98,22 +100,30 @@ class TokenSigner:
         try:
             key_id = jwt.get_unverified_header(token).get("kid")
         except (jwt.InvalidTokenError, ValueError, RecursionError):
-            raise TokenError("the token is malformed") from None
+            raise TokenError("the token is malformed", _GET_ANOTHER) from None
         key = self._keys.get(key_id) if isinstance(key_id, str) else None
         if key is None:
-            raise TokenError("the token is signed with an unknown key")
+            raise TokenError(
+                "the token is signed with an unknown key",
+                "sign with a key that is among the gateway's signing_keys",
+            )
         claims = self._decode(token, key)
         values = [claims.get(name) for name in ("org", "schema", "use", "play", "run")]
         if not all(isinstance(value, str) for value in values):
-            raise TokenError("the token has no scope")
+            raise TokenError("the token has no scope", _GET_ANOTHER)
         org_id, schema, use, play_name, run_id = (str(value) for value in values)
         # A run's token that names no run would be good for all; one for an org names none.
         if not org_id or {bool(play_name), bool(run_id)} != {use not in ORG_WIDE}:
-            raise TokenError("the token has no scope")
+            raise TokenError("the token has no scope", _GET_ANOTHER)
         if schema != self._schema:
-            raise TokenError("the token is for another installation")
+            raise TokenError(
+                "the token is for another installation",
+                "use a token of this gateway's installation and schema",
+            )
         if use not in uses:
-            raise WrongUseError("the token is for another use")
+            raise WrongUseError(
+                "the token is for another use", f"send a token of use {' or '.join(sorted(uses))}"
+            )
         return Scope(org_id, play_name, run_id, schema, use, float(claims["exp"]))
 
     def _decode(self, token: str, key: Secret) -> dict[str, Any]:
@@ -133,20 +143,25 @@ class TokenSigner:
                 },
             )
         except jwt.InvalidAudienceError:
-            raise TokenError("the token is for another audience") from None
+            raise TokenError("the token is for another audience", _GET_ANOTHER) from None
         except jwt.InvalidSignatureError:
-            raise TokenError("the token's signature is wrong") from None
+            raise TokenError(
+                "the token's signature is wrong", "sign with the key that the token's key id names"
+            ) from None
         except (jwt.InvalidTokenError, ValueError, RecursionError):
-            raise TokenError("the token is malformed") from None
+            raise TokenError("the token is malformed", _GET_ANOTHER) from None
         now = self._clock()
         times = [claims["exp"], claims["iat"], claims.get("nbf", claims["iat"])]
         # Not a number compares with nothing: such a token would never expire.
         if not all(type(value) in (int, float) and abs(value) < 1e15 for value in times):
-            raise TokenError("the token is malformed")
+            raise TokenError("the token is malformed", _GET_ANOTHER)
         if claims["exp"] + LEEWAY_SECONDS <= now:
-            raise TokenError("the token has expired")
+            raise TokenError("the token has expired", _GET_ANOTHER)
         if max(times[1:]) - LEEWAY_SECONDS > now:
-            raise TokenError("the token is not valid yet")
+            raise TokenError(
+                "the token is not valid yet",
+                f"set the clocks: those of issuer and gateway may be {LEEWAY_SECONDS} s apart",
+            )
         return dict(claims)
 
 

@@ -20,7 +20,10 @@ from enum import Enum
 from typing import Any
 from uuid import UUID
 
-_MAX_DEPTH = 200
+from counterfoil.json_text import LONGEST_NUMBER, MAX_DEPTH
+
+_TOO_MUCH = 10**LONGEST_NUMBER
+_TOO_LITTLE = -(10 ** (LONGEST_NUMBER - 1))
 # Made once: json.dumps() makes an encoder in each call that asks for more than the defaults.
 _dumps = json.JSONEncoder(sort_keys=True, separators=(",", ":")).encode
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
@@ -59,13 +62,15 @@ def _plain(value: Any, what: str, path: str, depth: int) -> Any:
     if kind is str:
         return _checked_text(value, what, path)
     if kind is int:
+        if not _TOO_LITTLE < value < _TOO_MUCH:
+            raise NotPlainError(what, path, f"is a number of more than {LONGEST_NUMBER} digits")
         return value
     if kind is float:
         if not math.isfinite(value):
             raise NotPlainError(what, path, f"is {value}, which JSON cannot hold")
         return value
-    if depth >= _MAX_DEPTH:
-        raise NotPlainError(what, path, f"is nested deeper than {_MAX_DEPTH} levels")
+    if depth >= MAX_DEPTH:
+        raise NotPlainError(what, path, f"is nested deeper than {MAX_DEPTH} levels")
     if kind is list or kind is tuple:
         return [_plain(item, what, f"{path}[{n}]", depth + 1) for n, item in enumerate(value)]
     if kind is dict:

@@ -39,8 +39,8 @@ begin
     'error', 'Injected fault: receipt_complete_write_fail.', 'failureKind', 'repairable'
   )), 'failed', false);
 
-  return query select 409, '{"x-counterfoil-error-code": "runtime_test_fault"}'::jsonb, jsonb_build_object(
-    'error', 'Injected fault: receipt_complete_write_fail.', 'code', 'runtime_test_fault'
-  );
+  return query select r.status, r.headers, r.body from counterfoil.http_refusal(
+    409, 'runtime_test_fault', 'Injected fault: receipt_complete_write_fail.', 'Complete the other receipts; claim the chosen one again.'
+  ) as r;
 end
 $function$;

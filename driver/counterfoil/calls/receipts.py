@@ -45,7 +45,10 @@ class ReceiptHeartbeat:
 
 @dataclass(frozen=True, slots=True)
 class FailureClass:
-    """How a failure looks over HTTP; ``error`` may hold ``%s`` for what was attempted."""
+    """How a failure looks over HTTP; ``error`` may hold ``%s`` for what was attempted.
+
+    ``hint`` says what to do where the failure itself does not.
+    """
 
     sqlstate_prefix: str
     status: int
@@ -53,6 +56,7 @@ class FailureClass:
     retryable: bool
     retry_after_ms: int | None
     error: str | None
+    hint: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +88,8 @@ class ReceiptFunctions:
         """Claim receipts, or get what was computed.
 
         Options: ``leaseAware``, ``reclaimRunning``, ``forceRefresh``, ``forceFailedRefresh``
-        (booleans) and ``leaseSeconds``. ``relaxed`` does not wait until the transaction is on disk:
+        (booleans), ``leaseSeconds``, and ``ttlSeconds`` as the completion will give it, so that a
+        wrong one is refused first. ``relaxed`` does not wait until the transaction is on disk:
         a claim that a crash of the server undoes is as one whose lease lapsed. It goes for the
         whole transaction, so leave it out where that does more.
         """
@@ -314,8 +319,8 @@ class ReceiptFunctions:
         """How failures look over HTTP, by the beginning of their SQLSTATE."""
         return await self._executor.rows(
             FailureClass,
-            "select f.sqlstate_prefix, f.status, f.code, f.retryable, f.retry_after_ms, f.error"
-            " from {schema}.failure_classes() as f",
+            "select f.sqlstate_prefix, f.status, f.code, f.retryable, f.retry_after_ms, f.error,"
+            " f.hint from {schema}.failure_classes() as f",
             {},
         )
 
@@ -326,6 +331,7 @@ class ReceiptFunctions:
         detail: str | None,
         action: str | None,
         operation: str,
+        hint: str,
     ) -> HttpAnswer:
         """The HTTP answer for a call that failed in the database, redacted."""
         found = await self._executor.rows(
@@ -333,13 +339,15 @@ class ReceiptFunctions:
             "select r.status, r.headers, r.body::text as body"
             " from {schema}.receipt_failure_response(p_sqlstate => %(p_sqlstate)s::text,"
             " p_message => %(p_message)s::text, p_detail => %(p_detail)s::text,"
-            " p_action => %(p_action)s::text, p_operation => %(p_operation)s::text) as r",
+            " p_action => %(p_action)s::text, p_operation => %(p_operation)s::text,"
+            " p_hint => %(p_hint)s::text) as r",
             {
                 "p_sqlstate": sqlstate,
                 "p_message": message,
                 "p_detail": detail,
                 "p_action": action,
                 "p_operation": operation,
+                "p_hint": hint,
             },
         )
         return found[0]

@@ -169,6 +169,6 @@ def seconds_of(duration: float | timedelta | None, what: str) -> float | None:
         given = duration if isinstance(duration, timedelta) else timedelta(seconds=duration)
     except (TypeError, ValueError, OverflowError):
         raise ValueError(
-            f"{what} is {duration!r}; give a number of seconds, 100 years at most, or a timedelta"
+            f"{what} is {duration!r}; give a number of seconds or a timedelta"
         ) from None
     return given.total_seconds()

@@ -35,6 +35,7 @@ _BY_CODE: Mapping[str, type[CounterfoilError]] = {
 }
 _AWAY = (408, 502, 503, 504)
 _NOT_ALLOWED = (401, 403)
+_REASONS = ("detail", "hint")
 
 HttpAnswer: TypeAlias = tuple[int, Any]
 
@@ -109,12 +110,12 @@ class GatewayReceipts:
 
     async def complete(self, receipt: Document) -> Document:
         """As in `Receipts`."""
-        found: list[Document] = await self._write("complete_runtime_step_receipts", receipt)
-        return found[0]
+        found: Document = await self._call("complete_runtime_step_receipt", **receipt)
+        return found
 
     async def fail(self, receipt: Document) -> None:
         """As in `Receipts`."""
-        await self._write("fail_runtime_step_receipts", receipt)
+        await self._call("fail_runtime_step_receipt", **receipt)
 
     async def heartbeat(self, receipts: Sequence[Document], lease_seconds: int) -> None:
         """As in `Receipts`."""
@@ -125,9 +126,6 @@ class GatewayReceipts:
             runAttempt=self._at.attempt,
             leaseSeconds=lease_seconds,
         )
-
-    async def _write(self, action: str, receipt: Document) -> Any:
-        return await self._call(action, receipts=[{**receipt, "runId": self._at.run_id}])
 
     async def _call(self, action: str, **members: Any) -> Any:
         body = {"action": action, "playName": self._at.play_name, "runId": self._at.run_id}
@@ -162,11 +160,13 @@ class GatewayReceipts:
 def _refusal(status: int, body: Mapping[str, Any]) -> psycopg.Error:
     """The exception that the database would have raised for what the gateway answered."""
     code, message = str(body.get("code", "")), str(body.get("error", f"http {status}"))
-    detail = body.get("detail")
+    detail, hint = (text if isinstance(text, str) else None for text in map(body.get, _REASONS))
     if kind := _BY_CODE.get(code):
-        return kind(message, reason=detail if isinstance(detail, str) else None)
+        return kind(message, reason=detail, hint=hint)
+    # As PostgreSQL's own errors tell it.
+    told = f"{message}\nHINT:  {hint}" if hint else message
     if status in _AWAY:
-        return psycopg.OperationalError(message)
+        return psycopg.OperationalError(told)
     if status in _NOT_ALLOWED:
-        return psycopg.errors.InsufficientPrivilege(f"the gateway refused the run: {message}")
-    return psycopg.DatabaseError(message)
+        return psycopg.errors.InsufficientPrivilege(f"the gateway refused the run: {told}")
+    return psycopg.DatabaseError(told)

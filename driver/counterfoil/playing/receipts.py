@@ -5,12 +5,15 @@ A worker talks to the database, or to the gateway (`gateway_receipts`); its play
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
 from counterfoil.blocking import now
+from counterfoil.errors import CounterfoilError
 from counterfoil.functions import ClaimedAttempt, Functions, Receipt
+from counterfoil.names import as_sent
 
 Document: TypeAlias = Mapping[str, Any]
 """A receipt as the wire spells it: ``key``, ``status``, ``output``, ``failureKind``, ``error``."""
@@ -33,7 +36,11 @@ class Recalled:
 
 
 class Receipts(Protocol):
-    """The receipts of one attempt. Errors are those of `counterfoil.errors`, whoever is asked."""
+    """The receipts of one attempt.
+
+    Errors are those of `counterfoil.errors`, whoever is asked, and of the same words: what they
+    name is called as in the documents here, and not as a function calls its arguments.
+    """
 
     async def recall(self, prefix: str) -> Recalled | None:
         """What is known of the run's own keys, which begin with ``prefix``; None: ask for each."""
@@ -80,9 +87,10 @@ class DatabaseReceipts:
 
     async def _record(self, key: str, output: Any, functions: Functions | None = None) -> Document:
         at = self._at
-        return await (functions or self._functions).record_receipt(
-            at.org_id, at.run_id, at.attempt, at.lease_id, key, output
-        )
+        with _in_these_words():
+            return await (functions or self._functions).record_receipt(
+                at.org_id, at.run_id, at.attempt, at.lease_id, key, output
+            )
 
     def _record_now(self, key: str, output: Any) -> Document:
         return now(self._record(key, output, self._blocking))
@@ -92,29 +100,44 @@ class DatabaseReceipts:
     ) -> Sequence[Receipt]:
         """As in `Receipts`."""
         at = self._at
-        return await self._functions.claim_receipts(
-            at.org_id,
-            at.run_id,
-            at.attempt,
-            keys,
-            lease_ids,
-            dict(options),
-            relaxed=True,  # the completion, which counts, is a transaction of its own
-        )
+        with _in_these_words("keys", "leaseIds"):
+            return await self._functions.claim_receipts(
+                at.org_id,
+                at.run_id,
+                at.attempt,
+                keys,
+                lease_ids,
+                dict(options),
+                relaxed=True,  # the completion, which counts, is a transaction of its own
+            )
 
     async def complete(self, receipt: Document) -> Document:
         """As in `Receipts`."""
-        found = await self._functions.complete_receipts(
-            self._at.org_id, self._at.run_id, [receipt], return_output=True
-        )
+        with _in_these_words():
+            found = await self._functions.complete_receipts(
+                self._at.org_id, self._at.run_id, [receipt], return_output=True
+            )
         return found[0].receipt or {}
 
     async def fail(self, receipt: Document) -> None:
         """As in `Receipts`."""
-        await self._functions.fail_receipts(self._at.org_id, self._at.run_id, [receipt])
+        with _in_these_words():
+            await self._functions.fail_receipts(self._at.org_id, self._at.run_id, [receipt])
 
     async def heartbeat(self, receipts: Sequence[Document], lease_seconds: int) -> None:
         """As in `Receipts`."""
         await self._functions.heartbeat_receipts(
             self._at.org_id, self._at.run_id, list(receipts), lease_seconds
         )
+
+
+@contextmanager
+def _in_these_words(*lists: str) -> Iterator[None]:
+    """What a function refuses, told as the gateway tells it; ``lists`` are those that are given."""
+    try:
+        yield
+    except CounterfoilError as error:
+        message, reason, hint = (
+            as_sent(text, lists) for text in (error.message, error.reason, error.hint)
+        )
+        raise type(error)(message, reason=reason, hint=hint) from None

@@ -20,7 +20,7 @@ import psycopg
 from counterfoil.blocking import AllBusyError
 from counterfoil.errors import LeaseLostError, PayloadTooLargeError
 from counterfoil.functions import Receipt
-from counterfoil.json_text import error_text
+from counterfoil.json_text import check_text, error_text
 from counterfoil.playing.interruptions import PermanentError, StepFailedError
 from counterfoil.playing.receipts import DatabaseReceipts, Recalled, Receipts
 from counterfoil.playing.session import Session
@@ -33,9 +33,8 @@ CLAIM_BATCH = 100
 """Receipts that one call claims, or renews, at most."""
 _FIRST_WAIT = 0.1
 _LONGEST_WAIT = 2.0
-_LONGEST_KEY = 1000
-_MOST_KEY_BYTES = 1800
-_TTL_SECONDS = (0.001, 100 * 365.25 * 86400)
+_OWN_KEY_BYTES = 1800
+"""What a key of the run's own is made to fit into. Whether it is a key, the database says."""
 _WHITE_SPACE = " \t\n\r\f\v"
 _AFTER_NAME = 40
 
@@ -87,7 +86,7 @@ class Steps:
         at = session.claimed
         self._own_keys = f"{at.play_name}:{at.run_id}:".lstrip(_WHITE_SPACE)
         # A name is cut where it would not fit beside long ids in many-byte letters: 4 bytes each.
-        self._name_room = (_MOST_KEY_BYTES - len(self._own_keys.encode()) - _AFTER_NAME) // 4
+        self._name_room = (_OWN_KEY_BYTES - len(self._own_keys.encode()) - _AFTER_NAME) // 4
         # Ids may hold colons; with this in their digests, the keys of two runs differ all the same.
         self._identity = json.dumps([at.play_name, at.run_id])
         self._lock = threading.Lock()
@@ -108,19 +107,13 @@ class Steps:
         """The step of that name and arguments; a repeat of both gets a number of its own."""
         if not isinstance(name, str) or not 1 <= len(name) <= 200:
             raise ValueError("a step's name is a string of 1 to 200 characters")
-        # The database refuses it too, but only when the step has been done.
-        if ttl is not None and not _TTL_SECONDS[0] <= ttl <= _TTL_SECONDS[1]:
-            raise ValueError("a step's ttl is more than 0 seconds and 100 years at most")
         if key is not None:
+            if not isinstance(key, str):
+                raise TypeError("a step's key is a string")
+            check_text(key, "key")
             # As the gateway reads keys, so that both ways lead to the same receipt.
-            trimmed = key.strip(_WHITE_SPACE) if isinstance(key, str) else ""
-            size = len(trimmed.encode(errors="replace"))
-            if not 1 <= len(trimmed) <= _LONGEST_KEY or size > _MOST_KEY_BYTES:
-                raise ValueError(
-                    f"a step's key is a string of 1 to {_LONGEST_KEY} characters,"
-                    f" {_MOST_KEY_BYTES} bytes at most"
-                )
-            return Step(name, trimmed, True, ttl)
+            return Step(name, key.strip(_WHITE_SPACE), True, ttl)
+        check_text(name, "name")
         digest = arguments_digest(args, kwargs, name, self._identity)
         if len(name) > self._name_room:
             digest = arguments_digest(args, kwargs, name, f"{self._identity}{name}")
@@ -278,11 +271,15 @@ class Steps:
         # Nobody but this run can hold a step of its own: what is still leased died with an earlier
         # attempt. A shared step may be in the hands of a run that is alive, whose lease is waited
         # for, unless an earlier attempt of this run left it.
-        options = {
+        options: dict[str, Any] = {
             "leaseAware": True,
             "leaseSeconds": self._session.lease_seconds,
             "reclaimOwnRun" if shared else "reclaimRunning": True,
         }
+        # Said here too, so that a wrong one is refused before the step is computed. A step that has
+        # one is claimed alone.
+        if asked[0][0].ttl is not None:
+            options["ttlSeconds"] = asked[0][0].ttl
         return await _in_parts(
             asked,
             lambda part: self._receipts.claim(

@@ -7,7 +7,7 @@ import hmac
 from starlette.requests import Request
 
 from counterfoil.errors import TokenError
-from counterfoil.receiving.bodies import RequestError
+from counterfoil.receiving.errors import RequestError
 from counterfoil.settings import Settings
 from counterfoil.tokens import Scope, TokenSigner
 
@@ -15,6 +15,10 @@ DISPATCH = frozenset({"dispatch"})
 EXECUTOR = frozenset({"executor"})
 READ = frozenset({"executor", "dispatch", "reader"})
 SEARCH = frozenset({"reader"})
+
+_NAME_ORG = "name the org once in the query, as orgId"
+_NO_BEARER = "there is no bearer token, or more than one Authorization header"
+_SEND_ONE = "send one Authorization header with a bearer token"
 
 
 class Access:
@@ -47,10 +51,16 @@ class Access:
         """Raise unless the request carries the internal token."""
         if not self._internal:
             raise RequestError(
-                503, "not_configured", "this gateway has no internal token to compare with"
+                503,
+                "not_configured",
+                "this gateway has no internal token to compare with",
+                "start the gateway with the setting internal_token",
             )
         if not self.is_internal(request):
-            raise TokenError("the internal token is missing or wrong")
+            raise TokenError(
+                "the internal token is missing or wrong",
+                "send the gateway's internal_token as the bearer token",
+            )
 
     def read_scope(self, request: Request, run_id: str) -> str:
         """The org whose run may be read: the token's, or with the internal token any.
@@ -69,25 +79,37 @@ class Access:
     ) -> str:
         asked = request.query_params.getlist("orgId")
         if len(asked) > 1 or (asked and "\0" in asked[0]):
-            raise RequestError(400, "invalid_argument", "orgId must be given once", "orgId")
+            raise RequestError(
+                400, "invalid_argument", "orgId must be given once", _NAME_ORG, "orgId"
+            )
         is_internal = self.is_internal(request)
         scope = None if is_internal else self.scope(request, uses)
         if (is_internal or named) and not any(asked):
-            raise RequestError(400, "invalid_argument", "orgId is missing", "orgId")
+            raise RequestError(400, "invalid_argument", "orgId is missing", _NAME_ORG, "orgId")
         if scope is None:
             return asked[0]
         if scope.run_id not in ("", run_id):
-            raise RequestError(403, "scope_mismatch", "the token is for another run")
+            raise RequestError(
+                403,
+                "scope_mismatch",
+                "the token is for another run",
+                "use that run's token, or a reader's",
+            )
         if asked and asked[0] != scope.org_id:
-            raise RequestError(403, "scope_mismatch", "the token is for another org")
+            raise RequestError(
+                403,
+                "scope_mismatch",
+                "the token is for another org",
+                "leave orgId out, or use a token of that org",
+            )
         return scope.org_id
 
 
 def _bearer(request: Request) -> str:
     headers = request.headers.getlist("authorization")
     if len(headers) != 1:
-        raise TokenError("send one Authorization header with a bearer token")
+        raise TokenError(_NO_BEARER, _SEND_ONE)
     kind, _, token = headers[0].partition(" ")
     if kind.lower() != "bearer" or not token.strip():
-        raise TokenError("send one Authorization header with a bearer token")
+        raise TokenError(_NO_BEARER, _SEND_ONE)
     return token.strip()

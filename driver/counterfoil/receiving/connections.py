@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from counterfoil.receiving.failures import refusal
+from counterfoil.receiving.failures import AGAIN, refusal
 
 if TYPE_CHECKING:
     import asyncio
@@ -26,6 +26,11 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 BUSY = "gateway_busy"
+INVALID = "invalid_http"
+
+_SPEAK_HTTP = "Speak HTTP of version 1.1, with one Host header and a small head."
+_ONE_LENGTH = "Send Content-Length or Transfer-Encoding, not both."
+_FASTER = "Send the whole head at once."
 
 
 class _Lingering:
@@ -77,7 +82,7 @@ class Connection(H11Protocol):
 
     def send_400_response(self, msg: str) -> None:
         """Answer what is no HTTP."""
-        self._close_with(refusal(400, "invalid_http", "This is no HTTP request."))
+        self._close_with(refusal(400, INVALID, "This is no HTTP request.", _SPEAK_HTTP))
 
     def look(self, *, head_seconds: float, answer_seconds: float) -> None:
         """Give up a client that sends no request, or does not take its answer. Call it often."""
@@ -93,7 +98,7 @@ class Connection(H11Protocol):
             # Where nothing came, a 408 could be taken for the answer to what comes next.
             if self.conn.trailing_data[0] and not self._refused:
                 late = "The request did not come in time."
-                self._close_with(refusal(408, "head_too_slow", late, retryable=True))
+                self._close_with(refusal(408, "head_too_slow", late, _FASTER, retryable=True))
             else:
                 self.transport.close()
 
@@ -107,13 +112,14 @@ class Connection(H11Protocol):
                 503,
                 BUSY,
                 "The gateway has too many connections.",
+                AGAIN,
                 retryable=True,
                 retry_after_ms=1000,
             )
         elif {b"content-length", b"transfer-encoding"} <= {name for name, _ in scope["headers"]}:
-            answer = refusal(400, "invalid_http", "The body's length is given twice.")
+            answer = refusal(400, INVALID, "The body's length is given twice.", _ONE_LENGTH)
         elif scope["http_version"] not in ("1.0", "1.1"):
-            answer = refusal(400, "invalid_http", "The gateway speaks HTTP/1.1.")
+            answer = refusal(400, INVALID, "This is another version of HTTP.", _SPEAK_HTTP)
         if answer is None:
 
             async def send_or_end(message: Message) -> None:

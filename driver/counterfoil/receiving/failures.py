@@ -23,7 +23,7 @@ from counterfoil.errors import (
     retry_after_seconds,
 )
 from counterfoil.functions import Functions, HttpAnswer
-from counterfoil.receiving.bodies import RequestError
+from counterfoil.receiving.errors import RequestError
 from counterfoil.tokens import WrongUseError
 
 log = logging.getLogger(__name__)
@@ -31,9 +31,21 @@ log = logging.getLogger(__name__)
 ERROR_CODE_HEADER = "x-counterfoil-error-code"
 _UNAVAILABLE = "upstream_service_unavailable"
 _LABELS = {"receipt": "The step receipt's storage", "ledger": "The ledger append"}
-_UNREACHABLE = FailureClass("08", 503, _UNAVAILABLE, True, 1000, "The database is away just now.")
+_LONGEST_TEXT = 2000
+AGAIN = "Try again after retry_after_ms milliseconds."
+SEE_LOG = "Look into the gateway's log, or ask its operator to."
+# For the time before the database has told.
+_UNREACHABLE = FailureClass(
+    "08", 503, _UNAVAILABLE, True, 1000, "The database is away just now.", AGAIN
+)
 _NO_CONNECTION = FailureClass(
-    "53", 503, "runtime_postgres_admission_backpressure", True, 1000, "%s waits for a connection."
+    "53",
+    503,
+    "runtime_postgres_admission_backpressure",
+    True,
+    1000,
+    "%s waits for a connection.",
+    AGAIN,
 )
 
 
@@ -55,20 +67,26 @@ def refusal(
     status: int,
     code: str,
     message: str,
+    hint: str,
     detail: str = "",
     *,
     retryable: bool = False,
     retry_after_ms: int | None = None,
     action: str | None = None,
 ) -> Response:
-    """``{error, code, retryable, retry_after_ms?, detail?, action?}``."""
-    body: dict[str, object] = {"error": message, "code": code, "retryable": retryable}
+    """``{error, code, retryable, hint, retry_after_ms?, detail?, action?}``; texts are cut."""
+    body: dict[str, object] = {
+        "error": message[:_LONGEST_TEXT],
+        "code": code,
+        "retryable": retryable,
+        "hint": hint[:_LONGEST_TEXT],
+    }
     headers = {ERROR_CODE_HEADER: code}
     if retry_after_ms is not None:
         body["retry_after_ms"] = retry_after_ms
         headers["retry-after"] = retry_after_seconds(retry_after_ms)
     if detail:
-        body["detail"] = detail
+        body["detail"] = detail[:_LONGEST_TEXT]
     if action:
         body["action"] = action
     if status == 401:
@@ -100,18 +118,19 @@ class Failures:
                 error.status,
                 error.code,
                 error.message,
+                error.hint,
                 error.detail,
                 retryable=error.status == 408 or error.retry_after_ms is not None,
                 retry_after_ms=error.retry_after_ms,
             )
         if isinstance(error, WrongUseError):
-            return refusal(403, "scope_mismatch", str(error))
+            return refusal(403, "scope_mismatch", error.message, error.hint)
         if isinstance(error, TokenError):
-            return refusal(401, "unauthorized", str(error))
+            return refusal(401, "unauthorized", error.message, error.hint)
         if isinstance(error, psycopg.Error):
             return await self._database_answer(error, action, operation, renamed)
         log.error("a request failed unexpectedly", exc_info=error)
-        return refusal(500, "internal_error", "The request failed; the gateway's log says why.")
+        return refusal(500, "internal_error", "The request failed.", SEE_LOG)
 
     async def _database_answer(
         self,
@@ -122,7 +141,7 @@ class Failures:
     ) -> Response:
         label = _LABELS.get(operation, "The request")
         found = await self._class_of(error)
-        message, detail = map(renamed, _words(error))
+        message, detail, hint = map(renamed, _words(error))
         if found is not None:
             if found.error is not None:
                 # Of a value that cannot be stored the database says too much.
@@ -133,6 +152,7 @@ class Failures:
                 found.status,
                 found.code,
                 message,
+                hint or found.hint,
                 detail,
                 retryable=found.retryable,
                 retry_after_ms=wait or found.retry_after_ms,
@@ -147,10 +167,10 @@ class Failures:
         )
         try:
             answer = await self._functions.receipt_failure_response(
-                error.sqlstate or "XX000", message, detail, action, operation
+                error.sqlstate or "XX000", message, detail, action, operation, hint
             )
         except psycopg.Error:
-            return refusal(500, "internal_error", f"{label} failed.")
+            return refusal(500, "internal_error", f"{label} failed.", SEE_LOG)
         return answer_response(answer)
 
     async def _class_of(self, error: psycopg.Error) -> FailureClass | None:
@@ -159,14 +179,7 @@ class Failures:
         if is_disconnection(error):
             return self._known(error.sqlstate or "08") or _UNREACHABLE
         await self._learn()
-        code = error.sqlstate or ""
-        if (found := self._known(code)) is not None:
-            return found
-        if code[:2] in ("22", "54"):
-            # Whatever PostgreSQL cannot hold came with the request.
-            text = "The request holds a value that cannot be stored."
-            return FailureClass(code, 400, "invalid_argument", False, None, text)
-        return None
+        return self._known(error.sqlstate or "")
 
     def _known(self, code: str) -> FailureClass | None:
         fitting = [known for known in self._classes if code.startswith(known.sqlstate_prefix)]
@@ -184,7 +197,9 @@ def _header_text(text: str) -> str:
     return re.sub("[^ -~]", "?", re.sub(r"[\r\n]+", " ", text))[:500]
 
 
-def _words(error: psycopg.Error) -> tuple[str, str]:
+def _words(error: psycopg.Error) -> tuple[str, str, str]:
     if isinstance(error, CounterfoilError):
-        return error.message, error.reason
-    return error.diag.message_primary or type(error).__name__, error.diag.message_detail or ""
+        return error.message, error.reason, error.hint
+    # What PostgreSQL itself would have done is for whoever looks after it.
+    message = error.diag.message_primary or type(error).__name__
+    return message, error.diag.message_detail or "", ""

@@ -11,7 +11,8 @@ from starlette.responses import Response
 
 from counterfoil.functions import Functions
 from counterfoil.receiving.access import Access
-from counterfoil.receiving.bodies import Body, RequestError
+from counterfoil.receiving.bodies import Body
+from counterfoil.receiving.errors import RequestError
 from counterfoil.receiving.failures import json_response
 from counterfoil.settings import Settings
 from counterfoil.tokens import Use
@@ -58,7 +59,11 @@ class Issuing:
         event_id, lease_owner = body.string("eventId"), body.string("leaseOwner")
         if body.members.get("schedulerSchema") not in (None, self._settings.schema):
             raise RequestError(
-                404, "schema_mismatch", "this gateway serves another schema", "schedulerSchema"
+                404,
+                "schema_mismatch",
+                "this gateway serves another schema",
+                "ask the gateway of that schema, or leave schedulerSchema out",
+                "schedulerSchema",
             )
         text = await self._functions.dispatch_authority_for_lease(
             given, run_id, event_id, lease_owner
@@ -67,7 +72,11 @@ class Issuing:
         org_id = str(authority["orgId"])
         if use == "compute_billing" and not await self._has_work_counters(org_id, run_id, event_id):
             raise RequestError(
-                409, "invalid_state", "the fact carries no work-counter segment", "eventId"
+                409,
+                "invalid_state",
+                "the fact carries no work-counter segment",
+                "ask only for facts that carry one",
+                "eventId",
             )
         token = self._access.signer.mint(
             org_id=org_id,

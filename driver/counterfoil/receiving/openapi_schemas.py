@@ -78,7 +78,12 @@ _OPTIONS = {
     name: _FLAG
     for name in ("reclaimRunning", "reclaimOwnRun", "forceRefresh", "forceFailedRefresh")
 }
-_CLAIM: dict[str, Schema] = {"runAttempt": ATTEMPT, "leaseSeconds": ANYTHING, **_OPTIONS}
+_CLAIM: dict[str, Schema] = {
+    "runAttempt": ATTEMPT,
+    "leaseSeconds": ANYTHING,
+    "ttlSeconds": {**TTL, "description": f"What the completion is to give. {TTL['description']}"},
+    **_OPTIONS,
+}
 _WRITE: dict[str, Schema] = {"runAttempt": ATTEMPT, "leaseId": LEASE_ID}
 _RESULT: dict[str, Schema] = {"output": ANYTHING, "ttlSeconds": TTL}
 _FAILURE: dict[str, Schema] = {
@@ -315,6 +320,7 @@ ERROR = record(
         "error": {"type": "string", "minLength": 1, "description": "For people."},
         "code": {"type": "string", "minLength": 1, "description": "For programs."},
         "retryable": {"type": "boolean", "description": "Whether the same request may succeed."},
+        "hint": {"type": "string", "minLength": 1, "description": "What to do about it."},
     },
     {
         "retry_after_ms": WHOLE,

@@ -17,7 +17,8 @@ from starlette.responses import Response
 
 from counterfoil.errors import ReceiverError
 from counterfoil.functions import Functions
-from counterfoil.receiving.bodies import Intake, RequestError
+from counterfoil.receiving.bodies import Intake
+from counterfoil.receiving.errors import RequestError
 from counterfoil.receiving.failures import refusal
 from counterfoil.receiving.paths import quoted, segment
 from counterfoil.settings import Settings
@@ -52,12 +53,24 @@ _HOP_BY_HOP = frozenset(
 # A gateway asks for no cookie, brings none along, and chooses the bypass itself.
 _NOT_SENT = _HOP_BY_HOP | {"cookie", "x-vercel-set-bypass-cookie", BYPASS_HEADER}
 _NOT_ANSWERED = _HOP_BY_HOP | {"set-cookie", "location"}
+# Status and hint of what keeps a request from its answer.
+_FAILURES = {
+    "self_proxy": (508, "launch runs with the base URL of their own runtime API"),
+    "receiver_timeout": (504, "try again, or make the runtime API answer sooner"),
+    "receiver_unreachable": (502, "try again once the runtime API of the launch can be reached"),
+    "receiver_answer_too_large": (502, "ask the runtime API for less at once"),
+    "redirect_refused": (502, "launch runs with the base URL that the runtime API redirects to"),
+    "upstream_address_refused": (403, "set allow_private_upstreams, or launch with a public URL"),
+    "base_url_invalid": (409, "launch runs with a base URL such as https://api.example.com"),
+}
 
 
 def refuse_forwarded(request: Request) -> None:
     """Raise RequestError (508) for what a gateway has forwarded: no name of it is an upstream."""
     if HOP_HEADER in request.headers:
-        raise RequestError(508, "self_proxy", "the upstream is the gateway itself")
+        raise RequestError(
+            508, "self_proxy", "the upstream is the gateway itself", _FAILURES["self_proxy"][1]
+        )
 
 
 class Proxy:
@@ -88,6 +101,7 @@ class Proxy:
                 503,
                 "gateway_busy",
                 "the org's runtime API has too many requests to answer",
+                "try again after retry_after_ms milliseconds",
                 retry_after_ms=1000,
             )
         self._forwarding[scope.org_id] += 1
@@ -162,7 +176,13 @@ def _safe_path(path: str) -> str:
     # Some servers take "..;x" for "..".
     names = {part.partition(";")[0] for part in segments}
     if not path or empty or "\\" in path or names & {".", ".."}:
-        raise RequestError(400, "invalid_argument", "the path leaves the runtime API", "path")
+        raise RequestError(
+            400,
+            "invalid_argument",
+            "the path leaves the runtime API",
+            "send a path of segments that are not empty, without . and ..",
+            "path",
+        )
     return quoted(path, "/!$&'()*+,;=:@~")
 
 
@@ -187,10 +207,5 @@ def _kept(
 
 
 def _failure(error: ReceiverError) -> Response:
-    status = {
-        "self_proxy": 508,
-        "receiver_timeout": 504,
-        "upstream_address_refused": 403,
-        "base_url_invalid": 409,
-    }.get(error.code, 502)
-    return refusal(status, error.code, error.message, retryable=bool(error.retryable))
+    status, hint = _FAILURES.get(error.code, (502, "look at the runtime API of the launch"))
+    return refusal(status, error.code, error.message, hint, retryable=bool(error.retryable))

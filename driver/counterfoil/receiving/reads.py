@@ -14,7 +14,8 @@ from counterfoil.calls.journal import JournalRow
 from counterfoil.functions import Functions, LedgerEvent
 from counterfoil.json_text import JsonText
 from counterfoil.receiving.access import Access
-from counterfoil.receiving.bodies import NumberText, RequestError, parse
+from counterfoil.receiving.documents import NumberText, parse
+from counterfoil.receiving.errors import RequestError
 from counterfoil.receiving.failures import json_response
 from counterfoil.receiving.paths import segment
 
@@ -86,7 +87,9 @@ class Reads:
 
 def refuse(name: str, must: str) -> RequestError:
     """400: what a parameter of the query must be."""
-    return RequestError(400, "invalid_argument", f"{name} must be {must}", name)
+    return RequestError(
+        400, "invalid_argument", f"{name} is malformed", f"{name} must be {must}", name
+    )
 
 
 def _given(request: Request, name: str) -> str | None:

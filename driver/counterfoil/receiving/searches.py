@@ -12,7 +12,8 @@ from starlette.responses import Response
 from counterfoil.functions import Functions
 from counterfoil.json_text import JsonText
 from counterfoil.receiving.access import Access
-from counterfoil.receiving.bodies import NumberText, RequestError, parse
+from counterfoil.receiving.documents import NumberText, parse
+from counterfoil.receiving.errors import RequestError
 from counterfoil.receiving.failures import json_response
 from counterfoil.receiving.reads import (
     CHANNELS,

@@ -1,7 +1,7 @@
 -- http_refusal: an HTTP answer that says no to a request.
 --
--- Promises: body {error, code, retryable: false, detail}; the code for programs also in the header
---           x-counterfoil-error-code.
+-- Promises: body {error, code, retryable: false, hint, detail}; the code for programs also in the header
+--           x-counterfoil-error-code. p_hint says what to do.
 -- Locks:    nothing.
 -- Raises:   nothing.
 -- Since:    1
@@ -10,6 +10,7 @@ create or replace function counterfoil.http_refusal(
     p_status integer,
     p_code text,
     p_error text,
+    p_hint text,
     p_detail text default null,
     p_headers jsonb default '{}'
 )
@@ -23,11 +24,11 @@ as $function$
     select
         p_status,
         jsonb_build_object('content-type', 'application/json', 'x-counterfoil-error-code', p_code) || p_headers,
-        jsonb_build_object('error', p_error, 'code', p_code, 'retryable', false)
+        jsonb_build_object('error', p_error, 'code', p_code, 'retryable', false, 'hint', p_hint)
         || case when p_detail is null then '{}'::jsonb else jsonb_build_object('detail', p_detail) end
 $function$;
 
-comment on function counterfoil.http_refusal(integer, text, text, text, jsonb) is
-'One row (status, headers, body) that refuses a request: {error, code, retryable: false, detail}. Private.';
+comment on function counterfoil.http_refusal(integer, text, text, text, text, jsonb) is
+'One row (status, headers, body) that refuses a request: {error, code, retryable: false, hint, detail}. Private.';
 
-revoke all on function counterfoil.http_refusal(integer, text, text, text, jsonb) from public;
+revoke all on function counterfoil.http_refusal(integer, text, text, text, text, jsonb) from public;

@@ -21,21 +21,28 @@ declare
     v_org_id text := p_scope ->> 'orgId';
     v_run_id text := p_scope ->> 'runId';
     v_field text;
+    v_kind text;
     v_answer record;
 begin
     if coalesce(p_action, '') not in ('created', 'started', 'events') then
         return query select r.status, r.headers, r.body
-        from counterfoil.http_refusal(404, 'unknown_action', 'There is no such ledger action.', 'action') as r;
+        from counterfoil.http_refusal(
+            404, 'unknown_action', 'There is no such ledger action.', 'Post to created, started or events.', 'action'
+        ) as r;
         return;
     end if;
     if coalesce(v_org_id, '') = '' or coalesce(v_run_id, '') = '' or coalesce(p_scope ->> 'playName', '') = '' then
         return query select r.status, r.headers, r.body
-        from counterfoil.http_refusal(403, 'scope_incomplete', 'The token does not name org, run and play.') as r;
+        from counterfoil.http_refusal(
+            403, 'scope_incomplete', 'The token does not name org, run and play.', 'Ask for a dispatch token of the run''s own.'
+        ) as r;
         return;
     end if;
     if p_body is null or jsonb_typeof(p_body) <> 'object' then
         return query select r.status, r.headers, r.body
-        from counterfoil.http_refusal(400, 'invalid_argument', 'The body must be a JSON object.', 'body') as r;
+        from counterfoil.http_refusal(
+            400, 'invalid_argument', 'The body must be a JSON object.', 'Compare the request with /openapi.json.', 'body'
+        ) as r;
         return;
     end if;
     if
@@ -44,11 +51,13 @@ begin
         or (p_body ? 'orgId' and p_body ->> 'orgId' is distinct from v_org_id)
     then
         return query select r.status, r.headers, r.body
-        from counterfoil.http_refusal(403, 'scope_mismatch', 'The request is about another run than the token.') as r;
+        from counterfoil.http_refusal(
+            403, 'scope_mismatch', 'The request is about another run than the token.', 'Ask for a dispatch token of that run.'
+        ) as r;
         return;
     end if;
-    select f.field
-    into v_field
+    select f.field, f.kind
+    into v_field, v_kind
     from (values
         ('idempotencyKey', 'string', true), ('leaseOwner', 'string', true), ('events', 'array', true),
         ('chunk', 'number', false), ('chunkCount', 'number', false), ('launch', 'object', false)
@@ -59,7 +68,10 @@ begin
     limit 1;
     if found then
         return query select r.status, r.headers, r.body
-        from counterfoil.http_refusal(400, 'invalid_argument', format('%s is missing or malformed.', v_field), v_field) as r;
+        from counterfoil.http_refusal(
+            400, 'invalid_argument', format('%s is missing or malformed.', v_field),
+            format('Give %s as a JSON %s; compare the request with /openapi.json.', v_field, v_kind), v_field
+        ) as r;
         return;
     end if;
 

@@ -1,7 +1,7 @@
 -- check_receipt_items: refuses a list of receipt writes that is malformed.
 --
 -- Promises: returns only when p_receipts is an array of at most receipt_batch_max objects, each with a key and, where
---           given, a lease id that is a string, an attempt that is a whole number from 0, and a positive ttlSeconds.
+--           given, a lease id that is a string, an attempt that is a whole number from 0, and a ttlSeconds that can be one.
 -- Locks:    nothing.
 -- Raises:   RL001 with DETAIL such as p_receipts[3].leaseId, counted from 0; RL008 for too many.
 -- Since:    1
@@ -50,25 +50,23 @@ begin
                 coalesce(jsonb_typeof(i.item -> 'runAttempt'), 'null') not in ('null', 'number')
                 or i.item ->> 'runAttempt' !~ '^[0-9]{1,9}$'
                 then '.runAttempt'
-            when
-                coalesce(jsonb_typeof(i.item -> 'ttlSeconds'), 'null') not in ('null', 'number')
-                or (jsonb_typeof(i.item -> 'ttlSeconds') = 'number' and (i.item -> 'ttlSeconds')::numeric not between 0.001 and 3155760000)
-                then '.ttlSeconds'
+            when not counterfoil.is_ttl(i.item -> 'ttlSeconds') then '.ttlSeconds'
         end as field
         from jsonb_array_elements(p_receipts) with ordinality as i (item, ordinality)
     ) as w
     where w.field is not null
     order by w.index
     limit 1;
-    if found then
+    if v_field = '.ttlSeconds' then
+        perform counterfoil.check_ttl(p_receipts -> v_index::integer -> 'ttlSeconds', format('p_receipts[%s].ttlSeconds', v_index));
+    elsif found then
         perform counterfoil.raise_invalid_argument(
             format('p_receipts[%s]%s is missing or malformed.', v_index, v_field),
             format('p_receipts[%s]%s', v_index, v_field),
             case v_field
-                when '.key' then 'A key has 1 to 1000 characters, 1800 bytes at most, and none of them is a control character.'
+                when '.key' then counterfoil.receipt_key_hint()
                 when '.leaseId' then 'Give the lease id of the claim, a string of 1 to 200 characters, or leave it out.'
                 when '.runAttempt' then 'Give the number of the attempt that claimed the receipt, or leave it out.'
-                when '.ttlSeconds' then 'Give a positive number of seconds, or leave it out.'
                 else 'Give an object with key, leaseId and runAttempt.'
             end
         );

@@ -41,7 +41,7 @@ begin
     if found then
         perform counterfoil.raise_invalid_argument(
             format('%s[%s] is no receipt key.', p_where, v_index), format('%s[%s]', p_where, v_index),
-            'A key has 1 to 1000 characters, 1800 bytes at most, and none of them is a control character.'
+            counterfoil.receipt_key_hint()
         );
     end if;
 end

@@ -6,7 +6,8 @@
 --           keys one may be queued: it was given up while the call waited for another; ask again, it is open.
 --           A new, queued, repairably failed, lapsed or outdated receipt is claimed. Options (p_options): forceRefresh claims
 --           results too, forceFailedRefresh terminal failures, reclaimRunning takes live leases over, reclaimOwnRun those
---           of earlier attempts of the same run; leaseSeconds (clamped to 5…300); leaseAware demands a lease id for each key.
+--           of earlier attempts of the same run; leaseSeconds (clamped to 5…300); leaseAware demands a lease id for each key;
+--           ttlSeconds is what the completion is to give, refused here already if it can be none.
 --           A claim repeated with the same lease ids answers as the first did. Where a lease id is null the
 --           database makes one, and later writes may leave it out.
 -- Locks:    receipts, in key order: first new ones, then those that exist and seem open.

@@ -33,7 +33,7 @@ declare
     v_tally record;
     v_completion record;
 begin
-    select f.status, f.code, f.error, f.detail
+    select f.status, f.code, f.error, f.hint, f.detail
     into v_fault
     from counterfoil.receipt_request_fault(p_scope, p_body) as f;
     if found then
@@ -42,7 +42,7 @@ begin
             when 'unsupported_action' then jsonb_build_object('action', left(v_action, 200), 'playName', p_scope -> 'playName')
             else '{}'::jsonb
         end
-        from counterfoil.http_refusal(v_fault.status, v_fault.code, v_fault.error, v_fault.detail, v_headers) as r;
+        from counterfoil.http_refusal(v_fault.status, v_fault.code, v_fault.error, v_fault.hint, v_fault.detail, v_headers) as r;
         return;
     end if;
 

@@ -2,9 +2,10 @@
 --
 -- Promises: status, headers and body by the failure's SQLSTATE (see failure_classes): no capacity and an unreachable database
 --           are 503 with retry-after, code and retry_after_ms; what nobody expected is 500 with the reason in the header
---           x-counterfoil-error-detail and in the body. All texts are redacted. p_detail is the failure's DETAIL; p_operation names
---           what was attempted: receipt, ledger or runtime_sheet; of anything else, a read too, the code of what nobody
---           expected is runtime_durability_internal.
+--           x-counterfoil-error-detail and in the body. All texts are redacted. p_detail is the failure's DETAIL, p_hint
+--           its HINT, instead of which there is that of the failure's class; p_operation names what was attempted: receipt,
+--           ledger or runtime_sheet; of anything else, a read too, the code of what nobody expected is
+--           runtime_durability_internal.
 -- Locks:    nothing.
 -- Raises:   nothing.
 -- Since:    1
@@ -14,7 +15,8 @@ create or replace function counterfoil.receipt_failure_response(
     p_message text,
     p_detail text default null,
     p_action text default null,
-    p_operation text default 'receipt'
+    p_operation text default 'receipt',
+    p_hint text default null
 )
 returns table (status integer, headers jsonb, body jsonb)
 language plpgsql
@@ -31,14 +33,16 @@ declare
         when 'receipt' then 'The step receipt''s storage'
         else 'The request'
     end;
-    v_message text := coalesce(counterfoil.redact_text(nullif(p_message, '')), 'No reason is known.');
-    v_detail text := counterfoil.redact_text(p_detail);
+    -- Cut when redacted: half a secret would not be known as one.
+    v_message text := left(coalesce(counterfoil.redact_text(nullif(p_message, '')), 'No reason is known.'), 2000);
+    v_detail text := left(counterfoil.redact_text(p_detail), 2000);
+    v_hint text := left(counterfoil.redact_text(nullif(p_hint, '')), 2000);
     v_class record;
     v_retry_after_ms integer;
     v_headers jsonb;
     v_body jsonb;
 begin
-    select f.status, f.code, f.retryable, f.retry_after_ms, f.error
+    select f.status, f.code, f.retryable, f.retry_after_ms, f.error, f.hint
     into v_class
     from counterfoil.failure_table() as f
     where starts_with(p_sqlstate, f.sqlstate_prefix)
@@ -53,7 +57,8 @@ begin
                 when 'receipt' then 'work_receipt_persistence_failed'
                 else 'runtime_durability_internal'
             end as code,
-            false as retryable, null::integer as retry_after_ms, '%s failed.' as error
+            false as retryable, null::integer as retry_after_ms, '%s failed.' as error,
+            'Look into the gateway''s log, or ask its operator to; a repeat may fail likewise.' as hint
         into v_class;
     end if;
 
@@ -75,7 +80,8 @@ begin
         else '{}'::jsonb
     end;
     v_body := jsonb_build_object(
-        'error', coalesce(format(v_class.error, v_label), v_message), 'code', v_class.code, 'retryable', v_class.retryable
+        'error', coalesce(format(v_class.error, v_label), v_message), 'code', v_class.code, 'retryable', v_class.retryable,
+        'hint', coalesce(v_hint, v_class.hint)
     ) || case
         when v_retry_after_ms is null then '{}'::jsonb
         else jsonb_build_object('retry_after_ms', v_retry_after_ms)
@@ -92,7 +98,7 @@ begin
 end
 $function$;
 
-comment on function counterfoil.receipt_failure_response(text, text, text, text, text) is
+comment on function counterfoil.receipt_failure_response(text, text, text, text, text, text) is
 'HTTP answer for a call that failed in the database, by SQLSTATE: (status, headers, body), redacted.';
 
-revoke all on function counterfoil.receipt_failure_response(text, text, text, text, text) from public;
+revoke all on function counterfoil.receipt_failure_response(text, text, text, text, text, text) from public;

@@ -1,15 +1,15 @@
 -- receipt_request_fault: what is wrong with a request to the receipt gateway, if anything.
 --
--- Promises: no row for a request that may go on; else the status, code and text to refuse it with. Scope comes first, so that a
---           stranger learns nothing about shapes: 403 for an incomplete scope, another play, another run, or an item of another
---           run; 400 for a body, key, list or observation of the wrong shape, and for an unknown action. An array is a body
---           without members, and a runId that JavaScript calls falsy is none.
+-- Promises: no row for a request that may go on; else the status, code, text, hint and field to refuse it with. Scope comes
+--           first, so that a stranger learns nothing about shapes: 403 for an incomplete scope, another play, another run, or
+--           an item of another run; 400 for a body, key, list or observation of the wrong shape, and for an unknown action. An
+--           array is a body without members, and a runId that JavaScript calls falsy is none.
 -- Locks:    nothing.
 -- Raises:   nothing.
 -- Since:    1
 
 create or replace function counterfoil.receipt_request_fault(p_scope jsonb, p_body jsonb)
-returns table (status integer, code text, error text, detail text)
+returns table (status integer, code text, error text, hint text, detail text)
 language plpgsql
 stable
 parallel safe
@@ -24,39 +24,45 @@ declare
     v_field text;
 begin
     if p_body is null or jsonb_typeof(p_body) not in ('object', 'array') then
-        return query select 400, 'invalid_argument', 'The body must be a JSON object with an action.', 'body';
+        return query select 400, 'invalid_argument', 'The body must be a JSON object with an action.',
+            'Send an object such as {"action": "get_runtime_step_receipt", "playName": …, "key": …}.', 'body';
         return;
     end if;
     if
         coalesce(p_scope ->> 'orgId', '') = '' or coalesce(p_scope ->> 'playName', '') = ''
         or coalesce(p_scope ->> 'runId', '') = ''
     then
-        return query select 403, 'scope_incomplete', 'The token does not name org, run and play.', 'scope';
+        return query select 403, 'scope_incomplete', 'The token does not name org, run and play.',
+            'Use the token that the run was given, or mint one for it.', 'scope';
         return;
     end if;
     if p_body -> 'playName' is distinct from p_scope -> 'playName' then
-        return query select 403, 'scope_mismatch', 'playName is not the token''s play.', 'playName';
+        return query select 403, 'scope_mismatch', 'playName is not the token''s play.',
+            'Name the play of the run, or use a token for the other one.', 'playName';
         return;
     end if;
     if
         coalesce(p_body -> 'runId', 'null'::jsonb) not in ('null'::jsonb, '""'::jsonb, '0'::jsonb, 'false'::jsonb)
         and p_body -> 'runId' <> p_scope -> 'runId'
     then
-        return query select 403, 'scope_mismatch', 'runId is not the token''s run.', 'runId';
+        return query select 403, 'scope_mismatch', 'runId is not the token''s run.',
+            'Leave runId out, or use a token for the other run.', 'runId';
         return;
     end if;
 
     v_shape := counterfoil.receipt_action_shape(v_action);
     case coalesce(v_shape, 'unknown')
         when 'unknown' then
-            return query select 400, 'unsupported_action', 'There is no such receipt action.', 'action';
+            return query select 400, 'unsupported_action', 'There is no such receipt action.',
+                'Give one of the fourteen actions in /openapi.json.', 'action';
         when 'key' then
             if jsonb_typeof(p_body -> 'key') is distinct from 'string' or counterfoil.trim_key(p_body ->> 'key') = '' then
-                return query select 400, 'invalid_argument', 'key must be a receipt key, a string that is not empty.', 'key';
+                return query select 400, 'invalid_argument', 'key is no receipt key.', counterfoil.receipt_key_hint(), 'key';
             end if;
         when 'keys' then
             if jsonb_typeof(p_body -> 'keys') is distinct from 'array' then
-                return query select 400, 'invalid_argument', 'keys must be an array of receipt keys.', 'keys';
+                return query select 400, 'invalid_argument', 'keys must be an array of receipt keys.',
+                    counterfoil.receipt_key_hint(), 'keys';
                 return;
             end if;
             select k.ordinality - 1
@@ -67,12 +73,13 @@ begin
             limit 1;
             if found then
                 return query select
-                    400, 'invalid_argument', format('keys[%s] must be a string that is not empty.', v_index),
-                    format('keys[%s]', v_index);
+                    400, 'invalid_argument', format('keys[%s] is no receipt key.', v_index),
+                    counterfoil.receipt_key_hint(), format('keys[%s]', v_index);
             end if;
         when 'receipts' then
             if jsonb_typeof(p_body -> 'receipts') is distinct from 'array' then
-                return query select 400, 'invalid_argument', 'receipts must be an array.', 'receipts';
+                return query select 400, 'invalid_argument', 'receipts must be an array.',
+                    'Give an array of objects with key, runId, leaseId and runAttempt.', 'receipts';
                 return;
             end if;
             select i.ordinality - 1
@@ -84,6 +91,7 @@ begin
             if found then
                 return query select
                     403, 'scope_mismatch', format('receipts[%s] is not of the token''s run.', v_index),
+                    'Name the token''s run in each of them, and write other runs'' with their own tokens.',
                     format('receipts[%s].runId', v_index);
                 return;
             end if;
@@ -97,8 +105,8 @@ begin
             limit 1;
             if found then
                 return query select
-                    400, 'invalid_argument', format('receipts[%s].key must be a string that is not empty.', v_index),
-                    format('receipts[%s].key', v_index);
+                    400, 'invalid_argument', format('receipts[%s].key is no receipt key.', v_index),
+                    counterfoil.receipt_key_hint(), format('receipts[%s].key', v_index);
             end if;
         else
             if jsonb_typeof(p_body -> 'nodeId') is distinct from 'string' or counterfoil.trim_key(p_body ->> 'nodeId') = '' then
@@ -112,13 +120,14 @@ begin
             if v_field is not null then
                 return query select
                     400, 'invalid_argument',
-                    'An observation needs a nodeId and a status: started, completed or failed.', v_field;
+                    format('%s is missing or malformed.', v_field),
+                    'Give a nodeId, and a status: started, completed or failed.', v_field;
             end if;
     end case;
 end
 $function$;
 
 comment on function counterfoil.receipt_request_fault(jsonb, jsonb) is
-'Scope and shape checks of a receipt gateway request: one row (status, code, error, detail) when it must be refused, else none. Private.';
+'Scope and shape checks of a receipt gateway request: one row (status, code, error, hint, detail) when it must be refused, else none. Private.';
 
 revoke all on function counterfoil.receipt_request_fault(jsonb, jsonb) from public;

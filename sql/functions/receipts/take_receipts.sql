@@ -56,6 +56,7 @@ begin
             when o.key in ('leaseAware', 'reclaimRunning', 'reclaimOwnRun', 'forceRefresh', 'forceFailedRefresh')
                 then jsonb_typeof(o.value) <> 'boolean'
             when o.key = 'leaseSeconds' then jsonb_typeof(o.value) <> 'number'
+            when o.key = 'ttlSeconds' then false
             else true
         end
     order by o.key
@@ -63,8 +64,12 @@ begin
     if found then
         perform counterfoil.raise_invalid_argument(
             format('p_options.%s is unknown or of the wrong type.', v_option), 'p_options.' || v_option,
-            'Booleans: leaseAware, reclaimRunning, reclaimOwnRun, forceRefresh, forceFailedRefresh; a number: leaseSeconds.'
+            'Booleans: leaseAware, reclaimRunning, reclaimOwnRun, forceRefresh, forceFailedRefresh; numbers: leaseSeconds, ttlSeconds.'
         );
+    end if;
+    -- The completion sets it; here it is only looked at, so that nothing is computed in vain.
+    if p_options ? 'ttlSeconds' then
+        perform counterfoil.check_ttl(p_options -> 'ttlSeconds', 'p_options.ttlSeconds');
     end if;
     if cardinality(p_lease_ids) <> cardinality(p_keys) or array_ndims(p_lease_ids) > 1 then
         perform counterfoil.raise_invalid_argument(

@@ -1,6 +1,6 @@
 -- wire_options: the options of a claim request.
 --
--- Promises: the known switches, on only where the request says true; leaseSeconds where it is a number.
+-- Promises: the known switches, on only where the request says true; leaseSeconds and ttlSeconds where they are numbers.
 -- Locks:    nothing.
 -- Raises:   nothing.
 -- Since:    1
@@ -19,6 +19,7 @@ as $function$
         'reclaimOwnRun', p_body -> 'reclaimOwnRun' is not distinct from 'true'::jsonb,
         'forceRefresh', p_body -> 'forceRefresh' is not distinct from 'true'::jsonb,
         'forceFailedRefresh', p_body -> 'forceFailedRefresh' is not distinct from 'true'::jsonb,
+        'ttlSeconds', case when jsonb_typeof(p_body -> 'ttlSeconds') = 'number' then p_body -> 'ttlSeconds' end,
         'leaseSeconds', case
             when jsonb_typeof(p_body -> 'leaseSeconds') = 'number' then counterfoil.whole_number(p_body -> 'leaseSeconds')
         end

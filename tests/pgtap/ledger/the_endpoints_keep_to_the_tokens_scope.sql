@@ -4,10 +4,12 @@ begin;
 select plan(24);
 
 select pg_temp.run_with('r1', array['run.progress'], array['{"n": 1.50}']::jsonb []);
+-- The answer's status, code (or its body, when all is well) and detail; a refusal without a text or a hint is no answer.
 create function pg_temp.ask(p_action text, p_body text, p_scope jsonb default '{"orgId": "acme", "playName": "p", "runId": "r1"}')
 returns jsonb language sql volatile parallel unsafe as $function$
   select jsonb_build_array(d.status, coalesce(d.body -> 'code', d.body), d.body -> 'detail')
   from counterfoil.dispatch_ledger_action(p_scope, p_action, p_body::jsonb) as d
+  where d.status = 200 or (d.body ->> 'error' <> '' and d.body ->> 'hint' <> '')
 $function$;
 create function pg_temp.body(p_rest jsonb default '{}') returns text language sql immutable parallel safe as $function$
   select ('{"runId": "r1", "idempotencyKey": "k", "leaseOwner": "me", "events": []}'::jsonb || p_rest)::text

@@ -1,7 +1,7 @@
 begin;
 \ir ../setup.psql
 \ir setup.psql
-select plan(52);
+select plan(64);
 
 select pg_temp.held_run('r1');
 select pg_temp.claim('r1', array['k'], array['a']);
@@ -31,6 +31,15 @@ select pg_temp.raises(pg_temp.claiming($$ 'acme', 'r1', 1, array['x', 'y'], arra
 select pg_temp.raises(pg_temp.claiming($$ 'acme', 'r1', 1, array['x'], null, '[]' $$), 'RL001', 'p_options');
 select pg_temp.raises(pg_temp.claiming($$ 'acme', 'r1', 1, array['x'], null, '{"forceRefresh": "yes"}' $$), 'RL001', 'p_options.forceRefresh');
 select pg_temp.raises(pg_temp.claiming($$ 'acme', 'r1', 1, array['x'], null, '{"leaseSeconds": "9"}' $$), 'RL001', 'p_options.leaseSeconds');
+select pg_temp.raises(pg_temp.claiming(format($$ 'acme', 'r1', 1, array['none'], null, '{"ttlSeconds": %s}' $$, t.ttl)), 'RL001', 'p_options.ttlSeconds')
+from (values ('0'), ('-1'), ('0.0009'), ('3155760001'), ('1e30'), ('"1"'), ('{}')) as t (ttl);
+select is((select count(*) from counterfoil.step_receipts as r where r.key = 'none'), 0::bigint, 'and nothing is claimed');
+select lives_ok(pg_temp.claiming(format($$ 'acme', 'r1', 1, array['x'], null, '{"ttlSeconds": %s}' $$, t.ttl)), 'a time to live: ' || t.ttl)
+from (values ('0.001'), ('3155760000'), ('null')) as t (ttl);
+select is(
+  (select (pg_temp.raised(format('select counterfoil.claim_receipts(%s)', $$ 'acme', 'r1', 1, array['x'], null, '{"ttlSeconds": 0}' $$))).hint),
+  (select (pg_temp.raised($$ select counterfoil.complete_receipts('acme', 'r1', '[{"key": "k", "ttlSeconds": 0}]') $$)).hint),
+  'a claim refuses it in the words of the completion');
 select pg_temp.raises(pg_temp.claiming($$ 'acme', 'r1', 1, array['x'], null, '{"force": true}' $$), 'RL001', 'p_options.force');
 select lives_ok(pg_temp.claiming($$ 'acme', 'r1', 1, array['x'], null, '{"forceRefresh": null, "leaseSeconds": null}' $$), 'null means absent');
 select lives_ok(pg_temp.claiming($$ 'acme', 'r1', 1, array(select 'b' || i from generate_series(1, 1000) as i) $$), '1000 keys are taken');

@@ -5,11 +5,12 @@ select plan(52);
 
 select pg_temp.held_run('r1');
 
--- The answer's status and code (or its body, when all is well).
+-- The answer's status, code (or its body, when all is well) and detail; a refusal without a text or a hint is no answer.
 create function pg_temp.ask(p_body text, p_scope jsonb default '{"orgId": "acme", "playName": "p", "runId": "r1"}')
 returns jsonb language sql volatile parallel unsafe as $function$
   select jsonb_build_array(d.status, coalesce(d.body -> 'code', d.body), d.body -> 'detail')
   from counterfoil.dispatch_receipt_action(p_scope, p_body::jsonb) as d
+  where d.status = 200 or (d.body ->> 'error' <> '' and d.body ->> 'hint' <> '')
 $function$;
 
 select is(pg_temp.ask(null), '[400, "invalid_argument", "body"]');
@@ -37,7 +38,7 @@ from (values
 select is(
   (select jsonb_build_array(d.status, d.body - 'error') from counterfoil.dispatch_receipt_action(
     '{"orgId": "acme", "playName": "p", "runId": "r1"}', '{"action": "drop", "playName": "p"}') as d),
-  '[400, {"code": "unsupported_action", "retryable": false, "detail": "action", "action": "drop", "playName": "p"}]',
+  '[400, {"code": "unsupported_action", "retryable": false, "hint": "Give one of the fourteen actions in /openapi.json.", "detail": "action", "action": "drop", "playName": "p"}]',
   'an unknown action is named');
 select is(pg_temp.ask('{"playName": "p"}'), '[400, "unsupported_action", "action"]');
 

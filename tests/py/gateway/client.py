@@ -33,8 +33,9 @@ class Answer:
     def error(self) -> tuple[int, str]:
         """Status and code of an error; every error has the same shape."""
         body = self.body
-        assert isinstance(body["error"], str)
-        assert body["error"]
+        for name in ("error", "code", "hint"):
+            assert isinstance(body[name], str), name
+            assert body[name], name
         assert isinstance(body["retryable"], bool)
         assert self.headers["content-type"] == "application/json"
         assert self.headers["x-counterfoil-error-code"] == body["code"]

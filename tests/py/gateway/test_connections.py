@@ -64,7 +64,7 @@ def error(said: bytes) -> tuple[int, str]:
     assert headers[ERROR_CODE_HEADER] == found["code"]
     assert headers["connection"] == "close"
     assert ("retry-after" in headers) == ("retry_after_ms" in found)
-    assert isinstance(found["error"], str)
+    assert all(isinstance(found[name], str) and found[name] for name in ("error", "hint"))
     status = int(lines[0].split(" ")[1])
     assert found["retryable"] is (status in (408, 503))
     return status, found["code"]

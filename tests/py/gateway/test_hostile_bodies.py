@@ -16,7 +16,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from counterfoil.gateway import create_app
-from counterfoil.receiving.bodies import NumberText, RequestError, parse
+from counterfoil.receiving.documents import NumberText, parse
+from counterfoil.receiving.errors import RequestError
 from counterfoil.receiving.metrics import Metrics
 from tests.py.driver.scene import INTERNAL, Scene, serving
 from tests.py.gateway.client import BILLING, LEDGER, RECEIPTS, TOKEN, Client
@@ -76,6 +77,87 @@ async def test_an_array_is_no_body(client: Client, path: str) -> None:
 async def test_the_path_of_what_cannot_be_stored_is_named(client: Client) -> None:
     answer = await client.receipt(b'{"a": {"b": ["\\u0000"]}}')
     assert answer.body["detail"] == "body.a.b[0]"
+
+
+LONG = "9" * 1001
+PLACES = {
+    f'{{"n": {LONG}}}': "body.n",
+    f'{{"a": [{{}}, {{"b": [0, {LONG}]}}], "c": {LONG}}}': "body.a[1].b[1]",
+    '{"a": 1, "b": {"c": [1e9999]}}': "body.b.c[0]",
+    '{"a b": {"": -1E-12345}}': 'body["a b"][""]',
+    f'{{"é": [[{LONG}.5]]}}': 'body["\\u00e9"][0][0]',
+    f'{{"{"x" * 50_000}": {LONG}}}': f"body.{'x' * 100}",
+    '{"a": [NaN]}': "body.a[0]",
+    '{"a": {"b": -Infinity}}': "body.a.b",
+    '{"a": 1, "a": 2}': "body.a",
+    '{"a": [{"b": {"c d": 1, "c d": 1}}]}': 'body.a[0].b["c d"]',
+    '{"a": [{"\\ud800": 1, "\\ud800": 1}]}': 'body.a[0]["\\ud800"]',
+    # Of several the one that was found first.
+    f'{{"a": {{"b": {LONG}, "b": 1}}}}': "body.a.b",
+    '{"a": [{"b": 1, "b": 2}, {}], "a": 1, "c": NaN}': "body.a[0].b",
+    f'{{"a": {{"b": 1, "b": {LONG}}}, "a": 1}}': "body.a.b",
+}
+
+
+def test_the_path_of_what_no_body_may_have_is_named() -> None:
+    for text, path in PLACES.items():
+        with pytest.raises(RequestError) as caught:
+            parse(text)
+        error = caught.value
+        assert (error.status, error.detail) == (400, path), text[:100]
+        assert error.message.startswith(f"{path} is "), text[:100]
+        assert error.hint
+        assert len(error.message) < 300
+
+
+async def test_the_path_of_a_long_number_is_told(client: Client) -> None:
+    for filler in ("", "x" * 100_000):  # on the loop, and on the parser's thread
+        body = f'{{"filler": "{filler}", "receipts": [{{"output": {{"n": [{LONG}]}}}}]}}'
+        answer = await client.receipt(body.encode())
+        assert answer.error == (400, "invalid_argument")
+        assert answer.body["detail"] == "body.receipts[0].output.n[0]"
+        assert answer.body["hint"] == "send a number of more than 1000 digits as a string"
+
+
+async def test_a_hint_holds_nothing_of_the_request_and_no_answer_is_long(client: Client) -> None:
+    name = "password=hunter22\\u001b[31m\\r\\nx: y " + "é" * 500
+    key = f'"playName": "play", "key": "{name}"'
+    for body in (
+        f'{{"{name}": {LONG}}}',
+        f'{{"{name}": {{"{name}": ["\\u0000"]}}}}',
+        f'{{"{name}": 1, "{name}": 1}}',
+        "{" + f'"{name}": {{' * 150 + f'"": {LONG}' + "}" * 151,
+        "{" + f'"{name}": {{' * 150 + '"": "\\u0000"' + "}" * 151,
+        f'{{"action": "{name}", "playName": "play"}}',
+        f'{{"action": "get_runtime_step_receipt", {key}}}',
+        f'{{"action": "claim_runtime_step_receipt", {key}, "ttlSeconds": 0}}',
+        f'{{"action": "complete_runtime_step_receipt", {key}, "leaseId": "{name}"}}',
+        f'{{"action": "observe_docflow_node", "playName": "play", "nodeId": "{name}"}}',
+    ):
+        answer = await client.receipt(body.encode())
+        assert answer.error[0] == 400, body[:100]
+        assert "hunter22" not in answer.body["hint"], body[:100]
+        assert "hunter22" not in str(answer.headers)
+        assert all(letter >= " " for letter in answer.text)
+        assert len(answer.text) < 6000, body[:100]
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        (f'{{"a": {LONG}, ' + '"b": [}', "invalid_json"),
+        (f'{{"a": {LONG}, "b": ' + "[" * 201 + "]" * 201 + "}", "invalid_argument"),
+        (f'{{"a": {LONG}, "b": ' + "[" * 50_000, "invalid_argument"),
+        (f"[{','.join(['1e9999'] * 100_000)}]", "invalid_argument"),
+        (f"[{','.join(['NaN'] * 100_000)}]", "invalid_json"),
+    ],
+)
+def test_what_follows_a_misfit_may_be_worse(text: str, code: str) -> None:
+    began = time.process_time()
+    with pytest.raises(RequestError) as caught:
+        parse(text, or_array=True)
+    assert caught.value.code == code
+    assert time.process_time() - began < 2
 
 
 async def test_what_only_looks_hostile_passes(client: Client) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from counterfoil.receiving.names import as_sent
+from counterfoil.names import as_sent
 from tests.py.driver.scene import ORG, Scene
 from tests.py.gateway.client import TOKEN, Client
 
@@ -39,6 +39,9 @@ CASES = [
     ({"action": "complete_runtime_step_receipt", "key": LONG}, "key"),
     ({"action": "complete_runtime_step_receipt", "key": "k", "leaseId": LONG}, "leaseId"),
     ({"action": "complete_runtime_step_receipt", "key": "k", "ttlSeconds": -1}, "ttlSeconds"),
+    ({"action": "claim_runtime_step_receipt", "key": "k", "ttlSeconds": -1}, "ttlSeconds"),
+    ({"action": "claim_runtime_step_receipts", "keys": ["k"], "ttlSeconds": 1e10}, "ttlSeconds"),
+    ({"action": "claim_runtime_step_receipt", "key": ""}, "key"),
     ({"action": "fail_runtime_step_receipt", "key": "k", "runAttempt": 1.5}, "runAttempt"),
     ({"action": "release_runtime_step_receipt", "key": "k", "leaseId": LONG}, "leaseId"),
     ({"action": "skip_runtime_step_receipt", "key": "k", "leaseId": LONG}, "leaseId"),
@@ -92,6 +95,9 @@ async def test_other_endpoints_name_what_was_sent_too(client: Client, scene: Sce
         ("p_receipts[2] is odd", ("receipts",), False, "receipts[2] is odd"),
         ("p_receipts[2]: none", ("keys",), False, "keys[2]: none"),
         ("p_launch.orgId", ("launch",), False, "launch.orgId"),
+        ("p_options.ttlSeconds is odd", ("ttlSeconds",), False, "ttlSeconds is odd"),
+        ("p_output of 'p_key' is odd", ("key",), False, "output of 'p_key' is odd"),
+        ("the play's p_key isn't odd", ("key",), False, "the play's key isn't odd"),
         ("a step_p_x and keys[0] of yours", (), False, "a step_p_x and keys[0] of yours"),
     ],
 )

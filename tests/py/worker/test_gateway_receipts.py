@@ -48,7 +48,7 @@ async def test_no_receipt_goes_past_the_gateway(bench: Bench) -> None:
         counting(worker)
         assert (await result(bench, worker))["result"] == [None, "b"]
         actions = [json.loads(request.body)["action"] for request in between.requests]
-    claim, complete = "claim_runtime_step_receipts", "complete_runtime_step_receipts"
+    claim, complete = "claim_runtime_step_receipts", "complete_runtime_step_receipt"
     assert actions == [claim, complete, claim, complete]
 
 
@@ -211,9 +211,14 @@ async def test_a_gateway_that_redirects_is_an_error(bench: Bench) -> None:
 
 def test_refusals_are_the_database_s() -> None:
     refusal = gateway_receipts._refusal
-    lost = refusal(409, {"code": "lease_lost", "error": "m", "detail": "attempt_lease_not_current"})
+    said = {"error": "m", "detail": "attempt_lease_not_current", "hint": "Stop."}
+    lost = refusal(409, {"code": "lease_lost", **said})
     assert isinstance(lost, LeaseLostError)
-    assert lost.reason == "attempt_lease_not_current"
+    assert (lost.message, lost.reason, lost.hint) == ("m", "attempt_lease_not_current", "Stop.")
+    assert str(lost) == "m\nHINT:  Stop."
+    odd = refusal(409, {"code": "lease_lost", "detail": {}, "hint": ["x"]})
+    assert isinstance(odd, LeaseLostError)
+    assert (odd.reason, odd.hint) == ("", "")
     assert isinstance(refusal(413, {"code": "payload_too_large"}), PayloadTooLargeError)
     full = refusal(503, {"code": "scheduler_capacity"})
     assert isinstance(full, CapacityError)
@@ -223,6 +228,9 @@ def test_refusals_are_the_database_s() -> None:
     unknown = refusal(500, {"code": "work_receipt_persistence_failed", "error": "why"})
     assert type(unknown) is psycopg.DatabaseError
     assert str(unknown) == "why"
+    for status in (403, 500, 503):
+        told = refusal(status, {"code": "x", "error": "why", "hint": "Do this."})
+        assert str(told).endswith("why\nHINT:  Do this.")
 
 
 def test_the_setting_has_two_values() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from counterfoil import AsyncRun, NotPlainError, PermanentError, Run
+from counterfoil import AsyncRun, InvalidArgumentError, NotPlainError, PermanentError, Run
 from tests.py.worker.bench import Bench
 
 
@@ -249,7 +249,7 @@ async def test_arguments_that_cannot_be_stored_are_refused_where_they_are_given(
         ):
             try:
                 call()
-            except (TypeError, ValueError, NotPlainError) as error:
+            except (TypeError, ValueError, NotPlainError, InvalidArgumentError) as error:
                 refused.append(str(error))
         run.log("x", shape=1)
 

@@ -6,6 +6,7 @@ import asyncio
 import threading
 from collections import Counter
 from collections.abc import AsyncIterator
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,10 @@ import pytest
 
 from counterfoil import (
     AsyncRun,
+    CounterfoilError,
+    InvalidArgumentError,
     NotPlainError,
+    PayloadTooLargeError,
     PermanentError,
     Run,
     StepFailedError,
@@ -178,7 +182,7 @@ async def test_a_ttl_that_can_be_none_is_refused_before_anything_is_done(bench: 
         refused = 0
         for ttl in (0, -1, 10**12, 1e-9, float("nan")):
             for key in (None, "shared"):
-                with pytest.raises(ValueError, match="ttl"):
+                with pytest.raises((InvalidArgumentError, ValueError), match="ttl"):
                     run.step("s", lambda: calls.append("s"), key=key, ttl=ttl)
                 refused += 1
         return refused
@@ -187,6 +191,115 @@ async def test_a_ttl_that_can_be_none_is_refused_before_anything_is_done(bench: 
     async with bench.working(worker):
         assert (await bench.ended())["result"] == 10
     assert calls == []
+
+
+KEY_HINT = (
+    "A key has 1 to 1000 characters, 1800 bytes at most, and none of them is a control character."
+)
+TTL_HINT = "Give a number of seconds from 0.001 to 3155760000, which is 100 years, or leave it out."
+NO_KEY = (InvalidArgumentError, "keys[0] is no receipt key.", "keys[0]", KEY_HINT)
+NO_TTL = (InvalidArgumentError, "ttlSeconds is no time to live.", "ttlSeconds", TTL_HINT)
+REFUSED: list[tuple[dict[str, Any], tuple[type[CounterfoilError], str, str, str]]] = [
+    ({"key": ""}, NO_KEY),
+    ({"key": " \t"}, NO_KEY),
+    ({"key": "x" * 1001}, NO_KEY),
+    ({"key": "é" * 901}, NO_KEY),
+    ({"key": "a\x7fb"}, NO_KEY),
+    ({"name": "line\nbreak"}, NO_KEY),
+    ({"ttl": 0}, NO_TTL),
+    ({"ttl": -1, "key": "k"}, NO_TTL),
+    ({"ttl": timedelta(days=36526), "key": "k"}, NO_TTL),
+    (
+        {"key": "nul\0"},
+        (
+            InvalidArgumentError,
+            "key holds U+0000 or a lone surrogate",
+            "key",
+            "remove the character",
+        ),
+    ),
+    (
+        {"name": "surrogate\ud800"},
+        (
+            InvalidArgumentError,
+            "name holds U+0000 or a lone surrogate",
+            "name",
+            "remove the character",
+        ),
+    ),
+]
+"""Steps that may not be, and what the play is told, whoever keeps the receipts."""
+
+
+def options(given: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in given.items() if name != "name"}
+
+
+async def test_what_is_refused_is_told_in_the_same_words_and_before_anything_is_done(
+    bench: Bench,
+) -> None:
+    worker = bench.worker()
+    calls: list[str] = []
+
+    @worker.play("odd")
+    def odd(run: Run) -> int:
+        for given, told in REFUSED:
+            with pytest.raises(CounterfoilError) as caught:
+                run.step(given.get("name", "s"), calls.append, "s", **options(given))
+            error = caught.value
+            assert (type(error), error.message, error.reason, error.hint) == told, given
+        return len(REFUSED)
+
+    await bench.launch("odd")
+    async with bench.working(worker):
+        run = await bench.ended()
+    assert (run["result"], run["error"]) == (len(REFUSED), None)
+    assert calls == []
+
+
+async def test_a_number_that_is_too_long_is_refused_before_it_is_sent(bench: Bench) -> None:
+    worker = bench.worker()
+
+    @worker.play("long")
+    def long(run: Run) -> Any:
+        fits = [10**999, 1 - 10**999]
+        for number in (10**1000, -(10**999), 10**5000):
+            with pytest.raises(NotPlainError) as caught:
+                run.step("s", lambda number=number: {"n": [number]})
+            assert (caught.value.path, caught.value.reason) == (
+                "$.n[0]",
+                "is a number of more than 1000 digits",
+            )
+        return run.step("fits", lambda: fits) == fits
+
+    await bench.launch("long")
+    async with bench.working(worker):
+        run = await bench.ended()
+    assert (run["result"], run["error"]) == (True, None)
+
+
+async def test_an_output_is_refused_in_the_same_words(bench: Bench) -> None:
+    worker = bench.worker()
+    await bench.rows("select counterfoil.set_setting('receipt_output_max_bytes', '1024')")
+    found: list[tuple[type[CounterfoilError], str, str]] = []
+
+    @worker.play("large")
+    def large(run: Run) -> None:
+        for given in ({}, {"key": "k"}, {"ttl": 60}, {"key": "with a ttl", "ttl": 60}):
+            with pytest.raises(CounterfoilError) as caught:
+                run.step("p_key", lambda: "x" * 1023, **given)
+            error = caught.value
+            found.append((type(error), error.reason, error.hint))
+            key = given.get("key", "large:run:p_key:")
+            assert error.message.startswith(f"The output of step '{key}")
+            assert error.message.endswith("' has 1025 bytes; it may have 1024.")
+
+    await bench.launch("large")
+    async with bench.working(worker):
+        run = await bench.ended()
+    assert run["error"] is None
+    hint = "Return where larger things lie, or raise the setting receipt_output_max_bytes."
+    assert found == [(PayloadTooLargeError, "output", hint)] * 4
 
 
 async def test_an_output_that_is_too_large_fails_the_run(bench: Bench) -> None:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Container
 
-_ARGUMENT = re.compile(r"\bp_([a-z]+(?:_[a-z]+)*)")
+# What is quoted is the caller's own.
+_ARGUMENT = re.compile(r"(?<!\w)'[^']*'|\bp_([a-z]+(?:_[a-z]+)*)")
 _ITEM = re.compile(r"\breceipts\[(\d+)\](?:\.(\w+))?")
 _KEY = re.compile(r"\bkeys\[\d+\]")
 _LEASES = re.compile(r"\bleaseIds\b(?:\[\d+\])?")
-_OBSERVED = re.compile(r"\bobservation\.(\w+)")
+_OBSERVED = re.compile(r"\b(?:observation|options)\.(\w+)")
 
 
 def as_sent(text: str, members: Container[str] = (), *, is_read: bool = False) -> str:
@@ -20,7 +21,7 @@ def as_sent(text: str, members: Container[str] = (), *, is_read: bool = False) -
     """
     if is_read:
         text = text.replace("p_before", "p_cursor")
-    named = _ARGUMENT.sub(lambda found: _camel(found[1]), text)
+    named = _ARGUMENT.sub(lambda found: _camel(found[1]) if found[1] else found[0], text)
     if named == text or is_read:
         return named
     if "receipts" not in members:
