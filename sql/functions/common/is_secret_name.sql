@@ -18,7 +18,8 @@ as $function$
     select regexp_replace(lower(p_name), '[^a-z0-9]', '', 'g')
         ~ ('((password|passwd|pwd)s?(hash|old|new|repeat|confirm(ation)?|[0-9]+)?|passphrases?|passcodes?'
             '|secrets?|credentials?|authorization|cookies?|connectionstring|dsn|token'
-            '|(api|access|private|account|signing|encryption|shared|session|master|auth|secret|unwrap)keys?'
+            '|(api|access|private|account|signing|encryption|shared|session|master|auth|secret|unwrap|subscription|consumer|hmac|functions'
+            '|servicerole)keys?|(db|sql|pg|postgres|redis|mongo|ftp|smtp|mail|user|admin|root|proxy|login|ldap)pass'
             '|privatekeypem|secretkeybase|accesskeyid|(secret|token)value)$')
         and regexp_replace(lower(p_name), '[^a-z0-9]', '', 'g')
         !~ (counterfoil.harmless_token_words() || 'token$')

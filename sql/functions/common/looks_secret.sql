@@ -17,7 +17,9 @@ as $function$
     -- A key of a vendor is a long word, longer than a UUID where it has hyphens; the shorter ones with hyphens are named here.
     -- Where there is none, the many ways that such keys begin are not looked for.
     select p_text ~* (
-        'pass[^a-z]?[wpc]|pwd|secret|token|credential|signature|[a-z][^a-z0-9]?key|authoriz|cookie|bearer|basic|-----begin|://[^/]*@'
+        'pass(?:[^a-z]?[wpc]|\M)|auth(?:\\?["''])?\s*[:=]|pwd|secret|token|credential|signature'
+        '|[a-z][^a-z0-9]?key|authoriz|cookie|bearer|basic|----[ -]begin|://[^/]*@'
+        '|(?:sql|ostgres|db|srv|rediss?|amqps?)://[^\s]*@|@(?:tcp|udp|unix)\(|jdbc:oracle'
         '|eyj|8q~|:aa|-us[0-9]|nral|atlasv1|connection[^a-z]?string|dsn|hooks\.slack|webhook|api\.telegram|sig='
         '|identified|sshpass|mysql|mariadb|curl|gl[a-z]+-|gocspx|dckr|xox|xapp-|[?&]key=|:(?:[0-9]{2,5}|\*):[^\s:]+:[^\s:]+:'
         '|\.[0-9a-z_-]{6}\.[0-9a-z_-]{27}|azdo|[a-z2-7]{52}'

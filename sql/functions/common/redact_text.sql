@@ -23,8 +23,13 @@ declare
     -- What stands where a secret would, and is none; it must be all that stands there.
     v_plain text := '(?!(?:true|false|null|none|nil|undefined|required|optional|missing|valid|invalid|expired|empty|unknown|command)'
         '(?:[\s,;&"''<>()\[\]{}]|$))';
-    v_name text := '(?:pass(?:word|wd|phrase|code)|secret|token|credentials?|signature'
-        '|(?:api|access|private|account|signing|encryption|shared|session|master|auth)[_ -]?key)';
+    v_name text := '(?:pass(?:word|wd|phrase|code)|secret(?:[_ -]?key(?:[_-]?base)?)?|token|credentials?|signature'
+        '|(?:api|access|private|account|signing|encryption|shared|session|master|auth|subscription|consumer|hmac|functions'
+        '|service[_-]?role)[_ -]?key|(?:db|sql|pg|postgres|redis|mongo|ftp|smtp|mail|user|admin|root|proxy|login|ldap)[_-]?pass)';
+    -- In quotes, of Python's and the shell's kinds too, or a word. Of these the longest is taken: a quote after a backslash
+    -- ends the value only where no other does.
+    v_quoted text := '[brufe$]{0,2}(?:"(?:[^"\\]|\\.)*"|"[^"]*"|\\"(?:[^"\\]|\\[^"])*\\?"|''(?:[^''\\]|\\.)*''|''[^'']*'')';
+    v_value text := '(?:' || v_quoted || '|[|>][+-]?[ \t]*\r?\n[ \t]+[^\s]+|[^\s,;&"''<>()\[\]{}]+)';
     v_is_masked boolean := false;
     v_part integer := 0;
     v_keys text;
@@ -35,10 +40,22 @@ begin
     end if;
 
     -- Blocks. One whose end was cut off is secret to the end of the text. The lazy +? makes the whole expression lazy.
-    v_text := regexp_replace(v_text, '-----BEGIN [A-Z0-9 ]+?-----.*?(?:-----END [A-Z0-9 ]+-----|$)', '[redacted]', 'g');
+    v_text := regexp_replace(
+        v_text, '----[ -]BEGIN [A-Z0-9 ]+?----.*?(?:-----END [A-Z0-9 ]+-----|---- END [A-Z0-9 ]+ ----|$)', '[redacted]', 'g'
+    );
 
     -- URLs: scheme://user:password@host
     v_text := regexp_replace(v_text, '([a-z][a-z0-9+.-]*://)[^/?#\s@"''<>]*:[^/?#\s"''<>]+@', '\1[redacted]@', 'gi');
+    -- A password may hold what a URL may not; a port is none.
+    v_text := regexp_replace(
+        v_text,
+        '((?:postgres(?:ql)?|mysql|mariadb|mongodb(?:\+srv)?|rediss?|amqps?)://)(?!\[redacted\])[^/?#\s@:"''<>]*:(?![0-9]{1,5}[/?,])'
+        '[^\s@"''<>]+@',
+        '\1[redacted]@', 'gi'
+    );
+    -- Go's user:password@tcp(host), and Oracle's user/password@host.
+    v_text := regexp_replace(v_text, '(\m[0-9a-z_.-]+:)[^\s"''@]+(@(?:tcp|udp|unix)\()', '\1[redacted]\2', 'gi');
+    v_text := regexp_replace(v_text, '(jdbc:oracle:[0-9a-z]+:[^/\s"''@]+/)[^\s"''@]+@', '\1[redacted]@', 'gi');
     -- https://token@host: a name alone is no secret, but on the web it is nothing else.
     v_text := regexp_replace(v_text, '(https?://)(?!\[redacted\])[^/?#\s@"''<>]+@', '\1[redacted]@', 'gi');
     -- Whoever knows these paths may post there; a shared access signature opens what it signs.
@@ -52,7 +69,9 @@ begin
     -- A word that only a credential would be: it has a digit or a sign in it, or is very long.
     v_text := regexp_replace(
         v_text,
-        '\m(bearer|basic)(\s+)(?=[a-z0-9._~+/=-]*[0-9_~+/=]|[a-z.-]{24})[a-z0-9._~+/=-]{6,}', '\1\2[redacted]', 'gi'
+        '(\m(?:bearer(?:\s+|(?:\\?["''])?\s*[:=]\s*(?:\\?["''])?)|basic\s+))'
+        '(?=[a-z0-9._~+/=-]*[0-9_~+/=]|[a-z.-]{24})[a-z0-9._~+/=-]{6,}',
+        '\1[redacted]', 'gi'
     );
 
     -- JSON web tokens, signed or encrypted (these may have nothing between the first two dots).
@@ -90,6 +109,10 @@ begin
             '((?:expected|function|method)\s+|' || counterfoil.harmless_token_words() || '[_ -]?)(t|s)(oken|ignature)',
             '\1\2' || chr(1) || '\3', 'gi'
         );
+        -- HTML's shortcut, accesskey="n".
+        v_text := regexp_replace(
+            v_text, '(\maccess)(key\s*=\s*(?:\\?"[^"\\]\\?"|''[^'']''))', '\1' || chr(1) || '\2', 'gi'
+        );
         v_is_masked := true;
     end if;
 
@@ -100,26 +123,42 @@ begin
         || '(?:\\?"[^"]*"|''[^'']*''|(?:=\\?"[^"\\]*\\?"|[^\r\n"''])+)',
         '\1[redacted]', 'gi'
     );
-    -- name = value and "name": "value"; a quoted value goes up to its quote. A shell's folder, PWD=/home, is no secret.
+    -- In a connection string a value goes up to the next semicolon, or stands in braces.
+    v_text := regexp_replace(
+        v_text, '(;\s*(?:password|pwd)\s*=\s*)(?!\[redacted\])' || v_plain || '(?:\{[^}\r\n]*\}|[^;"''{}\r\n]+(?=;))', '\1[redacted]', 'gi'
+    );
+    -- name = value and "name": "value"; a quoted value goes up to its quote. A shell's folder, PWD=/home, is no secret, nor are
+    -- counts of what passed.
     v_text := regexp_replace(
         v_text,
-        '((?:' || v_name || '(?:[_-]?(?:id|value|hash))?|[;&?,_]pwd|pwd(?!=/))(?:\\?["''])?\s*(?:=>|[:=]={0,2})\s*)(?!\[redacted\])'
-        || v_plain || '(?:\\?"(?:[^"\\]|\\[^"])*\\?"|''[^'']*''|[^\s,;&"''<>()\[\]{}]+)',
+        '((?:' || v_name || '(?:[_-]?(?:id|value|hash))?|[;&?,_]pwd|pwd(?!=/))(?:\\?["''])?\s*(?:=>|[:=]={0,2}|%3[ad](?:%20)?)\s*'
+        '|\mpass(?:=(?![0-9./%]+(?![0-9a-z./%]))|(?:\\?["''])?\s*:\s*(?=\\?["''])))'
+        '(?!\[redacted\])(?!\\?["'']?(?:yes|no|ok|all)\M)' || v_plain || v_value,
+        '\1[redacted]', 'gi'
+    );
+    -- The name and the value side by side: {"name": "DB_PASSWORD", "value": "…"}, <add key="password" value="…"/>, and below
+    -- each other.
+    v_text := regexp_replace(
+        v_text,
+        '(\m(?:name|key)(?:\\?["''])?\s*[:=]\s*(?:\\?["''])?[0-9a-z_./-]*(?:' || v_name || '|_pwd)(?:\\?["''])?[\s,]+(?:\\?["''])?'
+        'value(?:\\?["''])?\s*[:=]\s*)(?!\[redacted\])' || v_plain || v_value,
         '\1[redacted]', 'gi'
     );
     -- A sentence: "the password is …", in quotes or with a letter and a digit; but not "is base64-encoded".
     v_text := regexp_replace(
         v_text,
-        '(\m(?:' || v_name || ')\s+(?:is|was)(?:\s+now)?:?\s+)(?!\[redacted\])'
+        '(\m(?:' || v_name || '|pwd)\s+(?:is|was)(?:\s+now)?:?\s+)(?!\[redacted\])'
         '(?!["''`]?(?:true|false|null|none|expired|invalid|valid|missing|empty'
         '|required|wrong|base64|sha-?[0-9]+|md5|utf-?8|bcrypt|oauth|hs256|rs256)(?![0-9a-z]))'
         '(?:"[^"\s]+"|''[^''\s]+''|`[^`\s]+`|(?=[^\s0-9]*[0-9])(?=[^\sa-z]*[a-z])[^\s,;"''`()<>]{6,})',
         '\1[redacted]', 'gi'
     );
-    -- ?key=…, of a look that no name has: capital and small letters and digits, or 24 small letters and digits.
+    -- ?key=… and SOME_KEY=…, of a look that no name has: capital and small letters and digits, or 24 small letters and digits;
+    -- auth=…, as in .npmrc and docker's config.json.
     v_text := regexp_replace(
         v_text,
-        '([?&]key=)(?:(?=[A-Z_-]*[0-9a-z])(?=[0-9a-z_-]*[A-Z])(?=[A-Za-z_-]*[0-9])[0-9A-Za-z_-]{16,}'
+        '([?&]key=|[A-Z]_KEY(?:\\?["''])?\s*[:=]\s*(?:\\?["''])?|(?:\m|_)auth(?:\\?["''])?\s*[:=]\s*(?:\\?["''])?)'
+        '(?:(?=[A-Z_+/-]*[0-9a-z])(?=[0-9a-z_+/-]*[A-Z])(?=[A-Za-z_+/-]*[0-9])[0-9A-Za-z_+/-]{16,}={0,2}'
         '|(?=[a-z]*[0-9])(?=[0-9]*[a-z])[0-9a-z]{24,})',
         '\1[redacted]', 'g'
     );
@@ -136,22 +175,42 @@ begin
         '\1[redacted]', 'gi'
     );
     -- Markup, arguments of programs, SQL: where there is a sign of them.
-    if v_text ~* '<|--[a-z]|authtoken|sshpass|mysql|mariadb|curl|identified|password\s+e?''' then
-        -- <password>value</password>
-        v_text := regexp_replace(v_text, '(<[a-z0-9_:.-]*' || v_name || '>)(?!\[redacted\])[^<]+', '\1[redacted]', 'gi');
+    if v_text ~* '<|-pass|--[a-z]|authtoken|sshpass|mysql|mariadb|curl|identified|password\s+(?:e?''|for)' then
+        -- <password>value</password>, <entry key="password">value</entry>, <input type="password" value="…">
+        v_text := regexp_replace(
+            v_text,
+            '(<[a-z0-9_:.-]*' || v_name || '>|<[a-z]+\s+(?:name|key)\s*=\s*["''][0-9a-z_.-]*' || v_name || '["'']\s*>)'
+            '(?!\[redacted\])[^<]+',
+            '\1[redacted]', 'gi'
+        );
+        v_text := regexp_replace(
+            v_text,
+            '(<input\s[^<>]*type\s*=\s*["'']?password\M[^<>]*\svalue\s*=\s*)(?!\[redacted\])(?:"[^"]*"|''[^'']*'')',
+            '\1[redacted]', 'gi'
+        );
         -- --password value, as a program's argument; what only goes on in prose is none.
         v_text := regexp_replace(
             v_text,
             '(--(?:[a-z]+-)*(?:password|passphrase|secret|token|(?:api|access|private|secret)-key)(?:\s+|\\?["''],\s*))'
             '(?!\[redacted\]|\\?["'']?-)'
-            '(?!(?:is|are|was|or|and|to|for|from|with|must|can|may|not|no|option|flag|argument|has|the|an?|in|on|of|if|required|missing)\M)'
+            '(?!(?:is|are|was|or|and|to|for|from|with|must|can|may|not|no|has'
+            '|options?|flags?|arguments?|parameters?|the|an?|in|on|of|if|required|missing)\M)'
             '(?:\\?"[^"]*"|''[^'']*''|[^\s"'']+)',
             '\1[redacted]', 'gi'
         );
+        v_text := regexp_replace(v_text, '(-pass(?:in|out)?\s+pass:)(?!\[redacted\])[^\s"'']+', '\1[redacted]', 'gi');
         v_text := regexp_replace(v_text, '(\mauthtoken\s+)[0-9A-Za-z_]{20,}', '\1[redacted]', 'g');
         -- sshpass -p value, mysql -pvalue, curl -u name:value: other programs mean other things by -p. The last two are lazy, up
         -- to the first of these arguments, and apart from each other, since a choice between expressions never is.
         v_text := regexp_replace(v_text, '(sshpass\s+-p\s*)(?!\s|\[redacted\])(?:"[^"]*"|''[^'']*''|[^\s]+)', '\1[redacted]', 'g');
+        v_text := regexp_replace(
+            v_text, '(\m(?:mysql|mariadb){1,1}?[a-z_-]*?[ \t](?:[^\s|;&]*[ \t]){0,12}?-p)["''][^"'']+?["'']', '\1[redacted]', 'g'
+        );
+        v_text := regexp_replace(
+            v_text,
+            '(\mcurl[ \t](?:[^\s|;&]*[ \t]){0,12}?(?:-[uU]|--(?:proxy-)?user)[ =]?["''][^\s:"'']+?:)(?!\[redacted\])[^"'']+?(?=["''])',
+            '\1[redacted]', 'g'
+        );
         v_text := regexp_replace(
             v_text,
             '(\m(?:mysql|mariadb){1,1}?[a-z_-]*?[ \t](?:[^\s|;&]*[ \t]){0,12}?-p)(?!\[redacted\])[^\s]+?(?=\s|$)',
@@ -162,9 +221,14 @@ begin
             '(\mcurl[ \t](?:[^\s|;&]*[ \t]){0,12}?(?:-[uU]|--(?:proxy-)?user)[ =]?[^\s:]+?:)(?!\[redacted\])[^\s]+?(?=\s|$)',
             '\1[redacted]', 'g'
         );
-        -- SQL: password 'value', identified by 'value'
+        -- SQL: password 'value', password for name = 'value', identified by 'value'; Oracle's needs no quotes.
         v_text := regexp_replace(
-            v_text, '((?:password|identified(?:\s+with\s+["'']?\w+["'']?)?\s+by)\s+e?)(?:''(?:[^'']|'''')*''|"[^"]+")', '\1[redacted]', 'gi'
+            v_text, '((?:create|alter)\s+user\s+[^\s]+\s+identified\s+by\s+)(?!\[redacted\])[^\s;"'']+', '\1[redacted]', 'gi'
+        );
+        v_text := regexp_replace(
+            v_text,
+            '((?:password(?:\s+for\s+[^\s=]+\s*=)?|identified(?:\s+with\s+["'']?\w+["'']?)?\s+by)\s+e?)(?:''(?:[^'']|'''')*''|"[^"]+")',
+            '\1[redacted]', 'gi'
         );
     end if;
 

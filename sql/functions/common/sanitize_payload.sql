@@ -23,8 +23,14 @@ declare
     v_containers integer;
     v_clean jsonb;
     -- The object is one header, variable or field of a form, and its name is a secret's.
-    v_named boolean := p_document ? 'value' and p_document ?| array['name', 'key', 'header']
-        and counterfoil.is_secret_name(coalesce(p_document ->> 'name', p_document ->> 'key', p_document ->> 'header', ''));
+    v_named boolean := p_document ?| array['value', 'Value', 'ParameterValue']
+        and p_document ?| array['name', 'key', 'header', 'Name', 'Key', 'ParameterKey']
+        and counterfoil.is_secret_name(coalesce(
+            p_document ->> 'name', p_document ->> 'key', p_document ->> 'header',
+            p_document ->> 'Name', p_document ->> 'Key', p_document ->> 'ParameterKey', ''
+        ));
+    -- Beside a user a "pass" is a password; elsewhere it counts what passed.
+    v_login boolean := p_document ? 'pass' and p_document ?| array['user', 'username', 'login', 'email'];
 begin
     if v_kind = 'string' then
         return to_jsonb(counterfoil.redact_text(p_document #>> '{}'));
@@ -77,7 +83,10 @@ begin
         -- Names that are secrets themselves would all be [redacted], and all but one entry lost: the others get a number.
         select jsonb_object_agg(case when k.again > 1 then format('%s (%s)', k.kept, k.again) else k.kept end, case
             when jsonb_typeof(k.value) in ('null', 'boolean') or k.value = '""'::jsonb then k.value
-            when k.suspect and counterfoil.is_secret_name(k.key) or k.key = 'value' and v_named then '"[redacted]"'::jsonb
+            when k.suspect and counterfoil.is_secret_name(k.key) or k.key in ('value', 'Value', 'ParameterValue') and v_named
+                or k.key = 'pass' and v_login
+                -- Name and password in base64, as in docker's config.json.
+                or k.key = 'auth' and k.value #>> '{}' ~ '^(?=[^A-Z]*[A-Z])(?=[^0-9]*[0-9])[0-9A-Za-z+/]{12,}=*$' then '"[redacted]"'::jsonb
             when jsonb_typeof(k.value) in ('object', 'array') then counterfoil.sanitize_payload(k.value, p_max_depth - 1)
             when jsonb_typeof(k.value) = 'string' then to_jsonb(counterfoil.redact_text(k.value #>> '{}'))
             else k.value
