@@ -1,6 +1,6 @@
 begin;
 \ir ../setup.psql
-select plan(40);
+select plan(41);
 
 create function pg_temp.failure(p_sqlstate text, p_detail text default null, p_message text default 'Why.')
 returns jsonb language sql stable parallel safe as $function$
@@ -45,6 +45,7 @@ select is(
    from counterfoil.receipt_failure_response('XX000', e'first\r\nsecond pässword=hunter22 password=hunter22') as f),
   array['work_receipt_persistence_failed', 'first second p?ssword=hunter22 password=[redacted]', e'first\r\nsecond pässword=hunter22 password=[redacted]'],
   'an unexpected reason is one ASCII line in the header, and redacted everywhere');
+select is((select f.body ->> 'detail' from counterfoil.receipt_failure_response('RL001', 'x', 'p_x: password=hunter22') as f), 'p_x: password=[redacted]', 'a known one''s detail too');
 select is((select length(f.headers ->> 'x-counterfoil-error-detail') from counterfoil.receipt_failure_response('XX000', repeat('x', 600)) as f), 500, 'of 500 characters');
 select is(
   (select count(*) from counterfoil.failure_classes() as c

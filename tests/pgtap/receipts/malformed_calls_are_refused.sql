@@ -1,7 +1,7 @@
 begin;
 \ir ../setup.psql
 \ir setup.psql
-select plan(64);
+select plan(65);
 
 select pg_temp.held_run('r1');
 select pg_temp.claim('r1', array['k'], array['a']);
@@ -24,6 +24,7 @@ select lives_ok(pg_temp.claiming($$
   (select string_agg(chr(131072 + i * 7919 % 40000), '') from generate_series(1, 200) as i), 'r1', 1,
   array[(select string_agg(chr(131072 + i * 7919 % 40000), '') from generate_series(201, 650) as i)] $$), 'a key has 1800 bytes at most');
 select pg_temp.raises(pg_temp.claiming($$ 'acme', 'r1', 1, array['x', 'y'], array['a'] $$), 'RL001', 'p_lease_ids');
+select pg_temp.raises(pg_temp.claiming($$ 'acme', 'r1', 1, array['x'], array[['a']] $$), 'RL001', 'p_lease_ids');
 select pg_temp.raises(pg_temp.claiming($$ 'acme', 'r1', 1, array['x'], array[''] $$), 'RL001', 'p_lease_ids[0]');
 select pg_temp.raises(pg_temp.claiming($$ 'acme', 'r1', 1, array['x', 'y'], array['a', repeat('b', 201)] $$), 'RL001', 'p_lease_ids[1]');
 select pg_temp.raises(pg_temp.claiming($$ 'acme', 'r1', 1, array['x'], null, '{"leaseAware": true}' $$), 'RL001', 'p_lease_ids');

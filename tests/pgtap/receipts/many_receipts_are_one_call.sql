@@ -1,7 +1,7 @@
 begin;
 \ir ../setup.psql
 \ir setup.psql
-select plan(17);
+select plan(19);
 
 select pg_temp.held_run('r1');
 select pg_temp.held_run('r2');
@@ -42,7 +42,14 @@ select ok((select r.lease_expires_at between now() + interval '99 seconds' and c
 select counterfoil.heartbeat_receipts('acme', 'r1', pg_temp.item('d', 'd'), 5);
 select ok((select r.lease_expires_at > now() + interval '99 seconds' from counterfoil.step_receipts as r where r.key = 'd'),
   'a heartbeat never shortens a lease');
+select counterfoil.mark_receipts_running('acme', 'r1', pg_temp.item('d', 'd'), 5);
+select ok((select r.lease_expires_at > now() + interval '99 seconds' from counterfoil.step_receipts as r where r.key = 'd'),
+  'nor does marking it running');
 select ok((select r.lease_expires_at < now() from counterfoil.step_receipts as r where r.key = 'e'), 'the lapsed one was not');
+
+update counterfoil.step_receipts set expires_at = now() - interval '1 second' where key = 'a';
+select is((select array_agg(g.receipt ->> 'status' order by g.ordinal) from counterfoil.get_receipts('acme', array['a', 'c', 'none']) as g),
+  array[null, 'completed', null], 'of many that are read, one past its time is absent');
 
 -- Receipts claimed without lease ids.
 select is((select count(distinct c.receipt ->> 'leaseId') from counterfoil.claim_receipts('acme', 'r2', 1, array['x', 'y', 'z']) as c),

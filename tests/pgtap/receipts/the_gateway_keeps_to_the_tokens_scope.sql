@@ -1,7 +1,7 @@
 begin;
 \ir ../setup.psql
 \ir setup.psql
-select plan(52);
+select plan(53);
 
 select pg_temp.held_run('r1');
 
@@ -41,6 +41,10 @@ select is(
   '[400, {"code": "unsupported_action", "retryable": false, "hint": "Give one of the fourteen actions in /openapi.json.", "detail": "action", "action": "drop", "playName": "p"}]',
   'an unknown action is named');
 select is(pg_temp.ask('{"playName": "p"}'), '[400, "unsupported_action", "action"]');
+select is(
+  (select length(d.body ->> 'action') from counterfoil.dispatch_receipt_action(
+    '{"orgId": "acme", "playName": "p", "runId": "r1"}', jsonb_build_object('action', repeat('x', 5000), 'playName', 'p')) as d),
+  200, 'but no more of it than a name may have');
 
 select is(pg_temp.ask('{"action": "get_runtime_step_receipt", "playName": "p"}'), '[400, "invalid_argument", "key"]');
 select is(pg_temp.ask('{"action": "claim_runtime_step_receipt", "playName": "p", "key": " \t"}'), '[400, "invalid_argument", "key"]');
