@@ -10,6 +10,7 @@ import socket
 import time
 import uuid
 from collections.abc import Awaitable, Callable, Iterable
+from typing import cast
 
 from counterfoil.authority import GatewayTokens, LocalMint, TokenAuthority
 from counterfoil.database import Database
@@ -26,6 +27,7 @@ from counterfoil.delivering.drain import DrainResult, dispatch_through_event
 from counterfoil.delivering.looking import Looking
 from counterfoil.delivering.marks import Marks
 from counterfoil.delivering.pump import Pump
+from counterfoil.delivering.receivers import Receivers, receiver_of
 from counterfoil.delivering.search_lane import SearchLane
 from counterfoil.delivering.turns import Turns
 from counterfoil.errors import SettingsError
@@ -40,6 +42,8 @@ log = logging.getLogger(__name__)
 RUN_BUDGET = 1024
 """Facts of one run that are delivered in a row before other runs get the place."""
 _GATHER_SECONDS = 0.02
+_STUCK_SECONDS = 0.25
+"""How often a dispatcher without a free place looks whether slow receivers hold too many."""
 
 
 class Dispatcher:
@@ -61,11 +65,15 @@ class Dispatcher:
         self._settings = settings
         self._name = settings.dispatcher_name or f"{socket.gethostname()}:{os.getpid()}"
         self._name = f"dispatcher:{self._name[:100]}:{uuid.uuid4().hex[:8]}"
+        self._receivers = Receivers(
+            settings.slow_places or max(1, settings.concurrency // 2), settings.slow_seconds
+        )
         self._upstream = Upstream(
             timeout_seconds=settings.append_timeout,
             connections=settings.concurrency,
             allow_private=settings.allow_private_upstreams,
             trusted_urls=[settings.base_url],
+            watch=self._receivers.asked,
         )
         self._options = DeliveryOptions(
             lease_seconds=settings.delivery_lease,
@@ -208,16 +216,23 @@ class Dispatcher:
             self._place_free.clear()
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(
-                    self._place_free.wait(), _GATHER_SECONDS if free > 0 else None
+                    self._place_free.wait(), _GATHER_SECONDS if free > 0 else _STUCK_SECONDS
                 )
                 continue
-            break
+            for delivery in self._receivers.surplus():
+                delivery.cancel()
+            if free > 0:
+                break
         return max(1, self._settings.concurrency - len(self._deliveries))
 
     async def _carry(self, held: HeldRun) -> None:
         """Deliver a run's prefixes one after the other, through its terminal when it is there."""
         left = RUN_BUDGET
+        receiver, place = receiver_of(held), cast("asyncio.Task[None]", asyncio.current_task())
         try:
+            if not self._receivers.take(receiver, place):
+                await self._deliverer.release(held, later=True)
+                self._pump.wake()  # asleep, it knows of the lease, not of the pause
             while held.facts:
                 report = await self._deliverer.deliver(held, max(left, len(held.facts)))
                 left -= len(report.event_ids)
@@ -228,6 +243,7 @@ class Dispatcher:
                 if self._pump.stopping.is_set():
                     break  # what was claimed behind it goes back
         finally:
+            self._receivers.leave(receiver, place)
             await self._deliverer.release(held)
 
     def _finished(self, task: asyncio.Task[None]) -> None:

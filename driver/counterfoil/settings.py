@@ -136,6 +136,10 @@ class Settings:
     """Prefix of the lease owner; empty takes host and process id."""
     concurrency: int = 16
     """Runs in flight at once in one dispatcher."""
+    slow_seconds: float = 1.0
+    """How long a receiver may take to answer a request of a delivery before it counts as slow."""
+    slow_places: int = 0
+    """Runs in flight at once to slow receivers, all together; 0: half of concurrency."""
     delivery_lease: int = 30
     """Lease of a delivery, renewed before every HTTP piece."""
     append_timeout: float = 20.0
@@ -169,6 +173,10 @@ class Settings:
         ):
             if getattr(self, name) < 1:
                 raise SettingsError(f"{name} must be at least 1")
+        if self.slow_places < 0:
+            raise SettingsError("slow_places must be at least 0")
+        if self.slow_seconds <= 0:
+            raise SettingsError("slow_seconds must be over 0")
         if len(dict(self.signing_keys)) < len(self.signing_keys):
             raise SettingsError("signing_keys: two keys have the same id")
         for key_id, secret in self.signing_keys:

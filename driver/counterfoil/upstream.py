@@ -12,7 +12,7 @@ import json
 import logging
 import re
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Literal, Self
@@ -27,6 +27,10 @@ from counterfoil.settings import NO_SECRET, Secret
 ANSWER_MAX_BYTES = 1024 * 1024
 MESSAGE_MAX_CHARACTERS = 500
 BYPASS_HEADER = "x-vercel-protection-bypass"
+
+Origin = tuple[str, str, int]
+"""Scheme, host and port of a URL."""
+Watch = Callable[[Origin], AbstractContextManager[None]]
 
 log = logging.getLogger(__name__)
 
@@ -58,8 +62,8 @@ class Answer:
     body: dict[str, Any]
 
 
-def origin_of(url: str) -> tuple[str, str, int]:
-    """Scheme, host and port of ``url``. Raises ReceiverError when it is no usable base URL."""
+def origin_of(url: str) -> Origin:
+    """The origin of ``url``. Raises ReceiverError when it is no usable base URL."""
     try:
         parsed = URL(url)
         host, port = (parsed.host or "").lower(), parsed.port
@@ -122,11 +126,16 @@ class Upstream:
         connections: int = 64,
         allow_private: bool = False,
         trusted_urls: Iterable[str] = (),
+        watch: Watch = lambda _: nullcontext(),
     ) -> None:
-        """``trusted_urls`` are base URLs that the operator chose, private or not."""
+        """``trusted_urls`` are base URLs that the operator chose, private or not.
+
+        ``watch`` is entered around each `post`, with the origin that is asked.
+        """
         self._timeout = aiohttp.ClientTimeout(total=timeout_seconds, connect=timeout_seconds / 2)
         self._connections = connections
         self._allow_private = allow_private
+        self._watch = watch
         self._trusted = frozenset(origin_of(url) for url in trusted_urls)
         self._session: aiohttp.ClientSession | None = None
 
@@ -218,9 +227,10 @@ class Upstream:
             "accept-encoding": "identity",
             "authorization": f"Bearer {bearer.reveal()}",
         }
-        async with self.request("POST", url, body.encode(), sent, bypass) as response:
-            text = (await read_bounded(response, ANSWER_MAX_BYTES)).decode("utf-8", "replace")
-            status, location = response.status, "location" in response.headers
+        with self._watch(origin_of(url)):
+            async with self.request("POST", url, body.encode(), sent, bypass) as response:
+                text = (await read_bounded(response, ANSWER_MAX_BYTES)).decode("utf-8", "replace")
+                status, location = response.status, "location" in response.headers
         return _judge(status, text, location, (bearer, bypass.token))
 
     def _refuse_private_literal(self, url: str) -> None:

@@ -207,19 +207,29 @@ class DeliveryFunctions:
         )
 
     async def release_delivery(
-        self, org_id: str, run_id: str, event_ids: Sequence[str], lease_owner: str
+        self,
+        org_id: str,
+        run_id: str,
+        event_ids: Sequence[str],
+        lease_owner: str,
+        later: bool = False,
     ) -> list[str]:
-        """Give the lease back without charging an attempt; the facts that were still owned."""
+        """Give the lease back without charging an attempt; the facts that were still owned.
+
+        ``later``: they are due again after a pause.
+        """
         rows = await self._executor.rows(
             _EventId,
             "select r.event_id from {schema}.release_delivery(p_org_id => %(p_org_id)s::text,"
             " p_run_id => %(p_run_id)s::text, p_event_ids => %(p_event_ids)s::text[],"
-            " p_lease_owner => %(p_lease_owner)s::text) as r (event_id)",
+            " p_lease_owner => %(p_lease_owner)s::text,"
+            " p_later => %(p_later)s::boolean) as r (event_id)",
             {
                 "p_org_id": org_id,
                 "p_run_id": run_id,
                 "p_event_ids": list(event_ids),
                 "p_lease_owner": lease_owner,
+                "p_later": later,
             },
         )
         return [row.event_id for row in rows]

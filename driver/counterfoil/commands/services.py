@@ -77,6 +77,9 @@ def token(
 @told
 def dispatch(
     concurrency: Annotated[int | None, typer.Option(help="Runs in flight at once.")] = None,
+    slow_places: Annotated[
+        int | None, typer.Option(help="Of these, to receivers that keep requests waiting.")
+    ] = None,
     projector: Annotated[
         bool | None,
         typer.Option(
@@ -90,7 +93,8 @@ def dispatch(
 ) -> None:
     """Deliver facts to the ledger."""
     logs.configure(log_level)
-    run_dispatcher(settings_of(dsn, schema, config, concurrency=concurrency, projector=projector))
+    flags = {"concurrency": concurrency, "slow_places": slow_places, "projector": projector}
+    run_dispatcher(settings_of(dsn, schema, config, **flags))
 
 
 @app.command()

@@ -89,15 +89,18 @@ class Deliverer:
         tell(self._observer, report)
         return report
 
-    async def release(self, held: HeldRun) -> None:
-        """Give the lease back without charge; when even that fails, it lapses by itself."""
+    async def release(self, held: HeldRun, *, later: bool = False) -> None:
+        """Give the lease back without charge; when even that fails, it lapses by itself.
+
+        ``later``: nobody is to claim these facts for a while, which the database chooses.
+        """
         event_ids, held.facts = held.event_ids, []
         if not event_ids:
             return
         try:
             await asyncio.shield(
                 self._functions.release_delivery(
-                    held.org_id, held.run_id, event_ids, held.lease_owner
+                    held.org_id, held.run_id, event_ids, held.lease_owner, later
                 )
             )
         except psycopg.Error as error:

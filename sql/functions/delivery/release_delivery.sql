@@ -2,7 +2,8 @@
 --
 -- Promises: the lease of p_lease_owner over the lane of these facts ends, whoever comes next can claim at once, sleepers
 --           are woken, and no failure is counted. A frozen receipt stays frozen. Answers those of the facts that the lease
---           covered, in the order given; none when it was not current, so that a repeat does no harm.
+--           covered, in the order given; none when it was not current, so that a repeat does no harm. With p_later the lane
+--           is due again only after a pause: about as long as its first fact has waited, from half a second to a minute.
 -- Locks:    the lane, for no key update.
 -- Raises:   RL001 malformed arguments.
 -- Since:    1
@@ -11,7 +12,8 @@ create or replace function counterfoil.release_delivery(
     p_org_id text,
     p_run_id text,
     p_event_ids text[],
-    p_lease_owner text
+    p_lease_owner text,
+    p_later boolean default false
 )
 returns table (event_id text)
 language plpgsql
@@ -25,6 +27,7 @@ set enable_seqscan = off
 as $function$
 declare
     v_now timestamptz;
+    v_due_at timestamptz;
     v_lane record;
     v_released text[];
 begin
@@ -50,19 +53,29 @@ begin
             and o.seq between v_lane.head_seq and v_lane.lease_through_seq;
         continue when v_released is null;
 
+        v_due_at := v_now;
+        if p_later then
+            -- Pauses that grow with the wait come back ever more seldom, and nobody has to count them.
+            select v_now + least(greatest(v_now - o.created_at, interval '1 second'), interval '1 minute') * (0.5 + random() / 2)
+            into strict v_due_at
+            from counterfoil.outbox as o
+            where o.org_id = p_org_id and o.run_id = p_run_id and o.seq = v_lane.head_seq;
+        end if;
         update counterfoil.lanes as l
-        set due_at = v_now, lease_owner = null, lease_expires_at = null, lease_through_seq = null
+        set due_at = v_due_at, lease_owner = null, lease_expires_at = null, lease_through_seq = null
         where l.org_id = p_org_id and l.run_id = p_run_id and l.lane = v_lane.lane;
-        perform counterfoil.wake(v_lane.lane);
+        if v_due_at = v_now then
+            perform counterfoil.wake(v_lane.lane);
+        end if;
         return query select r.event_id from unnest(v_released) as r (event_id);
     end loop;
 end
 $function$;
 
-comment on function counterfoil.release_delivery(text, text, text[], text) is
-'Ends the live lease of p_lease_owner over these facts without charging an attempt, and wakes sleepers. Answers the facts that were released.';
+comment on function counterfoil.release_delivery(text, text, text[], text, boolean) is
+'Ends the live lease of p_lease_owner over these facts without charging an attempt, and wakes sleepers. Answers the facts that were released. With p_later they are due again after a pause, which grows with how long they have waited: for a dispatcher that has no place for their receiver.';
 
-revoke all on function counterfoil.release_delivery(text, text, text[], text) from public;
+revoke all on function counterfoil.release_delivery(text, text, text[], text, boolean) from public;
 
 create or replace function counterfoil.release_delivery(p_event_ids text[], p_lease_owner text)
 returns table (event_id text)

@@ -2,7 +2,7 @@
 begin;
 \ir ../setup.psql
 \ir setup.psql
-select plan(44);
+select plan(50);
 
 select pg_temp.quiet_run('r');
 select pg_temp.fact('r', 'a' || i) from generate_series(1, 3) as i;
@@ -63,6 +63,30 @@ select is(pg_temp.grid($$ select r.event_id from counterfoil.release_delivery(ar
 select pg_temp.claim('d1', 'r');
 select pg_temp.expire('r');
 select is(pg_temp.grid($$ select r.event_id from counterfoil.release_delivery('acme', 'r', array['a1', 'a2'], 'd1') as r $$), '[]', 'a lapsed lease releases nothing');
+
+-- Released for later: due after a pause that grows with how long the first fact has waited, uncharged as ever.
+create function pg_temp.later(p_waited interval) returns interval language plpgsql as $function$
+declare
+    v_lane counterfoil.lanes;
+begin
+    update counterfoil.outbox as o set created_at = clock_timestamp() - p_waited where o.run_id = 'r' and o.event_id = 'a1';
+    update counterfoil.lanes as l set due_at = clock_timestamp() where l.run_id = 'r' and l.org_id = 'acme';
+    perform pg_temp.claim('d1', 'r');
+    perform counterfoil.release_delivery('acme', 'r', array['a1', 'a2'], 'd1', true);
+    v_lane := pg_temp.lane('r');
+    return case when v_lane.lease_owner is null then v_lane.due_at - clock_timestamp() end;
+end
+$function$;
+select pg_temp.expire('r');
+select ok(pg_temp.later('0') between '0.4 seconds' and '1 second', 'half a second to one');
+select is(pg_temp.claim('d2', 'r'), '{}', 'nobody may claim meanwhile');
+select ok(counterfoil.next_delivery_due_at('lifecycle', 'r', 'acme') > clock_timestamp(), 'and a dispatcher knows until when');
+select ok(pg_temp.later('20 seconds') between '9.9 seconds' and '20.1 seconds', 'as long again as it has waited, or half of that');
+select ok(pg_temp.later('1 day') between '29.9 seconds' and '60.1 seconds', 'a minute at most');
+select is((select count(*) from counterfoil.fact_failures), 0::bigint, 'still uncharged');
+update counterfoil.lanes as l set due_at = clock_timestamp() where l.run_id = 'r' and l.org_id = 'acme';
+select pg_temp.claim('d1', 'r');
+select pg_temp.expire('r');
 
 -- Lapsed: nothing can be written under it.
 select pg_temp.raises(pg_temp.renewal('{a1,a2}'), 'RL004', 'delivery_lease_not_current', 'a lapsed lease is not renewed');

@@ -205,7 +205,7 @@ CALLS: dict[str, str] = {
     "recover_attempts(integer, text)": "100, 'default'",
     "release_attempt(text, text, integer, text)": ATTEMPT,
     "release_delivery(text[], text)": f"{FACTS}, 'd'",
-    "release_delivery(text, text, text[], text)": f"{HEAD}, {FACTS}, 'd'",
+    "release_delivery(text, text, text[], text, boolean)": f"{HEAD}, {FACTS}, 'd', true",
     "release_receipts(text, text, jsonb)": f"{HEAD}, {_receipts('a', 'b')}",
     "renew_deliveries(text[], text[], text, bigint[], text, integer, boolean)": (
         f"{MANY}, 'lifecycle', array[pg_temp.seq()], 'd', 300, true"
