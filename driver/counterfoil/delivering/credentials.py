@@ -38,17 +38,20 @@ class Credentials:
         """Whether receivers are known to take combined prefixes before a token is asked for."""
         return self._tokens.knows_prefix_batching
 
-    async def authorise(self, held: HeldRun) -> None:
-        """Authority from the claim, and a token unless the run still has one."""
+    async def route(self, held: HeldRun) -> None:
+        """The authority of the claim, or the run's own of before."""
         first = held.facts[0]
         if first.dispatch_authority is not None:
             authority = Authority.read(held.org_id, held.run_id, first.dispatch_authority)
             self._adopt(held, authority)
         elif held.authority is None:
             await self._read(held)
+
+    async def authorise(self, held: HeldRun) -> None:
+        """A token, unless the run still has one."""
         if held.token is None:
             held.token = await self._tokens.token(
-                authority_of(held), first.event_id, held.lease_owner
+                authority_of(held), held.facts[0].event_id, held.lease_owner
             )
             held.token_served = held.token.reused
 

@@ -113,10 +113,11 @@ class Deliverer:
             return
         batching = self._credentials.known_to_batch
         if any(fact.deferred or fact.event_count for fact in held.facts):
+            await self._credentials.route(held)
+            report.bypass_source = self._credentials.destination(held).bypass.source
             await self._credentials.authorise(held)
             watch.lap("authority")
             batching = held.token is not None and held.token.prefix_batching
-            report.bypass_source = self._credentials.destination(held).bypass.source
             if batching and await self._widen(held, budget):
                 report.event_ids = tuple(held.event_ids)
                 watch.lap("widen")

@@ -58,6 +58,16 @@ async def test_401_on_a_kept_token_is_refreshed_once_under_the_same_key(silent: 
     assert not await silent.failures()
 
 
+async def test_a_token_that_is_refused_tells_by_which_bypass_it_was_asked_for(
+    scene: Scene,
+) -> None:
+    await scene.launch(vercelProtectionBypassToken="expired")
+    scene.between.fault(TOKEN, status=403)
+    async with scene.dispatching(**KEYLESS):
+        report = await scene.reported("retrying")
+    assert (report.error_code, report.bypass_source) == ("http_403", "launch")
+
+
 async def test_a_second_401_fails_and_drops_the_kept_token(silent: Scene) -> None:
     await silent.start()
     async with silent.dispatching(**KEYLESS):
