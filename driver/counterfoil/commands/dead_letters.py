@@ -1,4 +1,4 @@
-"""Commands about facts whose delivery is blocked: look, try again, pass over."""
+"""Commands about facts whose delivery is blocked: look, try again, pass over; and who did so."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
+from counterfoil.calls.operations import AuditEntry
 from counterfoil.commands.common import (
     Config,
     Dsn,
@@ -162,3 +163,63 @@ def skip(
 
     run_async(ask())
     out.print(f"{event_id} is passed over", markup=False)
+
+
+@app.command()
+@told
+def audit(
+    org: Annotated[
+        str | None, typer.Option(help="What was done in this org; else to all of the installation.")
+    ] = None,
+    limit: Annotated[int, typer.Option(min=1, help="How many, latest first.")] = 50,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON document a line.")] = False,
+    dsn: Dsn = None,
+    schema: Schema = None,
+    config: Config = None,
+) -> None:
+    """List what operators did by hand, the latest first: who, when, to what, and why."""
+
+    async def find() -> list[AuditEntry]:
+        found: list[AuditEntry] = []
+        async with functions_of(settings_of(dsn, schema, config)) as functions:
+            while len(found) < limit:
+                size = min(PAGE, limit - len(found))
+                last = (found[-1].recorded_at, found[-1].audit_id) if found else (None, None)
+                page = await functions.list_audit(org, *last, size)
+                found += page
+                if len(page) < size:
+                    break
+        return found
+
+    found = run_async(find())
+    if as_json:
+        for entry in found:
+            typer.echo(json.dumps(_audited(entry), ensure_ascii=False))
+        return
+    if not found:
+        out.print("nothing was done by hand")
+        return
+    table = Table(box=None, pad_edge=False)
+    for heading in ("when", "who", "did", "to", "reason"):
+        table.add_column(heading)
+    for entry in found:
+        table.add_row(
+            f"{entry.recorded_at.astimezone():%Y-%m-%d %H:%M:%S}",
+            escape(entry.actor),
+            entry.action,
+            escape(" ".join(str(value) for value in entry.target.values())),
+            escape(entry.reason or ""),
+        )
+    print_whole(table)
+
+
+def _audited(entry: AuditEntry) -> dict[str, Any]:
+    return {
+        "auditId": str(entry.audit_id),
+        "recordedAt": entry.recorded_at.isoformat(),
+        "actor": entry.actor,
+        "action": entry.action,
+        "target": entry.target,
+        "reason": entry.reason,
+        "details": entry.details,
+    }

@@ -121,14 +121,20 @@ class Stopwatch:
 
     def __init__(self, milliseconds: dict[str, float]) -> None:
         self._milliseconds = milliseconds
-        self._last = time.monotonic()
+        self._doing: str | None = None
+        self._since = 0.0
 
-    def lap(self, name: str) -> None:
-        """Count the time since the last lap to ``name``."""
+    def start(self, name: str | None) -> None:
+        """From here on the time counts for ``name``, and no more for what was done before."""
         now = time.monotonic()
-        spent = (now - self._last) * 1000
-        self._milliseconds[name] = self._milliseconds.get(name, 0.0) + spent
-        self._last = now
+        if self._doing is not None:
+            spent = (now - self._since) * 1000
+            self._milliseconds[self._doing] = self._milliseconds.get(self._doing, 0.0) + spent
+        self._doing, self._since = name, now
+
+    def stop(self) -> None:
+        """Nothing is being done any more."""
+        self.start(None)
 
 
 Observer = Callable[[DeliveryReport], None]

@@ -79,13 +79,15 @@ class Deliverer:
         try:
             await self._deliver(held, budget, report, watch)
         except asyncio.CancelledError:
+            watch.stop()
             report.outcome = "released"
             await self.release(held)
             tell(self._observer, report)
             raise
         except Exception as error:  # noqa: BLE001 - whatever failed, the lease must not linger
+            watch.start("settle")
             await self._fail(held, report, error)
-            watch.lap("settle")
+        watch.stop()
         tell(self._observer, report)
         return report
 
@@ -113,26 +115,28 @@ class Deliverer:
             return
         batching = self._credentials.known_to_batch
         if any(fact.deferred or fact.event_count for fact in held.facts):
+            watch.start("authority")
             await self._credentials.route(held)
             report.bypass_source = self._credentials.destination(held).bypass.source
             await self._credentials.authorise(held)
-            watch.lap("authority")
             batching = held.token is not None and held.token.prefix_batching
-            if batching and await self._widen(held, budget):
+            if batching and self._may_widen(held):
+                watch.start("widen")
+                await self._widen(held, budget)
                 report.event_ids = tuple(held.event_ids)
-                watch.lap("widen")
                 if await self._hand_off(held, report):
                     return
-            await materialise(self._functions, held)
-            watch.lap("materialise")
+            if any(fact.deferred for fact in held.facts):
+                watch.start("materialise")
+                await materialise(self._functions, held)
         report.events = sum(fact.event_count for fact in held.facts)
+        watch.start("plan")
         pieces = await self._plan(held)
         report.pieces = len(pieces)
-        watch.lap("plan")
+        watch.start("append")
         await self._append(held, pieces)
-        watch.lap("append")
+        watch.start("acknowledge")
         await self._acknowledge(held, budget, batching, report)
-        watch.lap("acknowledge")
 
     async def _hand_off(self, held: HeldRun, report: DeliveryReport) -> bool:
         """Leave deferred facts to the projector, which the release wakes."""
@@ -142,13 +146,15 @@ class Deliverer:
         await self.release(held)
         return True
 
-    async def _widen(self, held: HeldRun, budget: int | None) -> bool:
-        """Extend a single ingress head to what the receiver said it can take."""
+    def _may_widen(self, held: HeldRun) -> bool:
         first = held.facts[0]
         if self._credentials.known_to_batch or len(held.facts) != 1:
             return False
-        if first.event_type != "run.events" or first.frozen:
-            return False
+        return first.event_type == "run.events" and not first.frozen
+
+    async def _widen(self, held: HeldRun, budget: int | None) -> None:
+        """Extend a single ingress head to what the receiver said it can take."""
+        first = held.facts[0]
         widened = await self._functions.widen_delivery(
             held.org_id,
             held.run_id,
@@ -158,13 +164,12 @@ class Deliverer:
             PREFIX_MAX_FACTS if budget is None else min(PREFIX_MAX_FACTS, budget),
         )
         if not widened:
-            return False
+            return
         if widened[0].event_id != first.event_id:
             raise LeaseLostError(
                 "the widened prefix has another head", reason="head_lease_owner_mismatch"
             )
         held.facts, held.projected = widened, True
-        return True
 
     async def _plan(self, held: HeldRun) -> list[Piece]:
         """What to send, after the freeze that fixes it. The driver never cuts by itself."""

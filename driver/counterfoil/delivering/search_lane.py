@@ -84,6 +84,7 @@ class SearchLane:
     async def _materialise(self, run: HeldRun, leased_at: float) -> bool:
         report = DeliveryReport(run.org_id, run.run_id, "search", tuple(run.event_ids))
         watch = Stopwatch(report.milliseconds)
+        watch.start("materialise")
         try:
             await materialise(self._functions, run, leased_at)
         except LeaseLostError as error:
@@ -98,7 +99,7 @@ class SearchLane:
             await self._settle(run, report, error_document(error))
         else:
             return True
-        watch.lap("materialise")
+        watch.stop()
         tell(self._observer, report)
         return False
 

@@ -44,6 +44,22 @@ def test_a_skipped_fact_blocks_no_more(cli: Cli) -> None:
     assert cli("blocked") == "nothing is blocked\n"
 
 
+def test_the_audit_trail_tells_who_did_what_and_why(cli: Cli) -> None:
+    assert cli("audit", "--org", "other") == "nothing was done by hand\n"
+    cli("replay", "org", "run", "bad", "--reason", "mended [at last]")
+    table = cli("audit", "--org", "org", "--limit", "1").splitlines()
+    assert len(table) == 2
+    assert "replay_blocked" in table[1]
+    assert "run" in table[1]
+    assert "bad" in table[1]
+    assert table[1].rstrip().endswith("mended [at last]")
+    whole = [json.loads(line) for line in cli("audit", "--org", "org", "--json").splitlines()]
+    assert whole[0]["reason"] == "mended [at last]"
+    assert whole[0]["target"]["eventId"] == "bad"
+    times = [entry["recordedAt"] for entry in whole]
+    assert times == sorted(times, reverse=True)
+
+
 def test_all_that_an_outage_blocked_is_replayed_at_once(cli: Cli, installed: str) -> None:
     with psycopg.connect(installed, autocommit=True) as connection:
         connection.execute(lock_scene.HELPERS.encode())

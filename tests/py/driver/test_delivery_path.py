@@ -186,6 +186,19 @@ async def test_the_terminal_is_carried_through_by_continuation(scene: Scene) -> 
     assert len(deliveries) == 1
 
 
+async def test_a_failure_says_where_its_time_went_too(scene: Scene) -> None:
+    """A receiver that is waited for in vain costs time of the append, not of the settling."""
+    await scene.launch()
+    gate = asyncio.Event()
+    scene.between.fault("/created", hold=gate)
+    async with scene.dispatching(append_timeout=0.5):
+        report = await scene.reported("retrying")
+        gate.set()
+    assert report.error_code == "receiver_timeout"
+    assert report.milliseconds["append"] >= 500
+    assert report.milliseconds["settle"] < report.milliseconds["append"]
+
+
 async def test_reports_say_where_the_time_went(scene: Scene) -> None:
     await scene.launch()
     async with scene.dispatching():
