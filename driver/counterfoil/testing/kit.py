@@ -67,8 +67,9 @@ class Kit:
         self._wait(self._database.__aexit__(None, None, None))
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._connection.close()
-        if kind is None and self._record.killing is not None:
-            raise AssertionError(f"the test ended and {self._unkilled()}")
+        killing = self._record.killing
+        if kind is None and killing is not None:
+            raise AssertionError(f"the test ended and {self._unkilled(killing)}")
 
     def use(self, worker: Worker) -> Self:
         """Know the plays of a program's worker, by their names and by their functions."""
@@ -230,13 +231,11 @@ class Kit:
         killing = self._record.killing
         if killing is None or looking.unended(self._connection):
             return
-        said = self._unkilled()
+        said = self._unkilled(killing)
         self._record.killing = None
         raise AssertionError(f"every run ended and {said}")
 
-    def _unkilled(self) -> str:
-        killing = self._record.killing
-        assert killing is not None
+    def _unkilled(self, killing: Killing) -> str:
         names = ", ".join(sorted(set(self._record.names.values()))) or "none"
         wanted = "a step" if killing.step is None else f"step {killing.step!r}"
         return (
