@@ -184,8 +184,12 @@ def audit(
         async with functions_of(settings_of(dsn, schema, config)) as functions:
             while len(found) < limit:
                 size = min(PAGE, limit - len(found))
-                last = (found[-1].recorded_at, found[-1].audit_id) if found else (None, None)
-                page = await functions.list_audit(org, *last, size)
+                page = await functions.list_audit(
+                    org,
+                    found[-1].recorded_at if found else None,
+                    found[-1].audit_id if found else None,
+                    size,
+                )
                 found += page
                 if len(page) < size:
                     break
