@@ -81,7 +81,8 @@ begin
             counterfoil.journal_terms(p_org_id, v_fact.run_id, e.channel, e.level, e.occurred_at, e.line)
         from entries as e
         order by e.identity, e."position"
-        on conflict (org_id, run_id, identity) do nothing
+        -- Of any key: who indexes the same fact at once has come to one of them first.
+        on conflict do nothing
         returning 1
     )
 
@@ -95,9 +96,16 @@ begin
         from counterfoil.journal_entries(
             v_fact.event_type, v_fact.seq, v_fact.payload, coalesce(v_origin, false), v_fact.created_at
         ) as e
-        inner join counterfoil.run_journal as j
-            on j.org_id = p_org_id and j.run_id = v_fact.run_id and j.identity = e.identity
-        where j.content_digest <> e.content_digest
+        cross join lateral (
+            select i.identity, i.content_digest
+            from counterfoil.run_journal as i
+            where i.org_id = p_org_id and i.run_id = v_fact.run_id and i.identity = e.identity
+            union all
+            select p.identity, p.content_digest
+            from counterfoil.run_journal as p
+            where p.org_id = p_org_id and p.run_id = v_fact.run_id and p.position = e.position and p.channel = e.channel
+        ) as j
+        where j.content_digest <> e.content_digest or j.identity <> e.identity
         order by e."position"
         limit 1;
 

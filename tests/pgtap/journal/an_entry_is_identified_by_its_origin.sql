@@ -1,16 +1,17 @@
 begin;
 \ir ../setup.psql
 \ir setup.psql
-select plan(8);
+select plan(9);
 
 select pg_temp.run_with(
-  array['run.events', 'runner.logs', 'runner.logs', 'runner.logs', 'runner.logs'],
+  array['run.events', 'runner.logs', 'runner.logs', 'runner.logs', 'runner.logs', 'runner.logs'],
   array[
     '{"deferredProjection": true, "events": [{"type": "log.appended", "lines": ["a", "b"], "lineIds": ["1", "2"]}]}'::jsonb,
     '{"deferredProjection": true, "lines": ["b", "c"], "lineIds": ["2", "3"]}'::jsonb,
     '{"deferredProjection": true, "lines": ["fresh", "not b"], "lineIds": ["4", "2"]}'::jsonb,
     '{"deferredProjection": true, "lines": ["x", "x"], "lineIds": ["5", "5"]}'::jsonb,
-    '{"deferredProjection": true, "lines": ["x", "y"], "lineIds": ["6", "6"]}'::jsonb
+    '{"deferredProjection": true, "lines": ["x", "y"], "lineIds": ["6", "6"]}'::jsonb,
+    '{"deferredProjection": true, "lines": ["z"], "lineIds": ["7"]}'::jsonb
   ],
   '{"runtimeLogIdentity": "origin"}');
 
@@ -29,6 +30,14 @@ select lives_ok(
 select pg_temp.raises(
   $$ select counterfoil.materialize_runtime_outbox_event('acme', 'f5', 'me') $$, 'P0001', 'id:log:6',
   'one id for two texts in a fact is refused');
+-- Two who index one fact at once may meet at an entry's place before they meet at its identity. Here the place is another entry's.
+insert into counterfoil.run_journal
+select (jsonb_populate_record(j, jsonb_build_object('identity', 'other', 'position', o.seq * 1048576 + 1))).*
+from counterfoil.run_journal as j, counterfoil.outbox as o
+where j.entry_id = '1' and o.event_id = 'f6';
+select pg_temp.raises(
+  $$ select counterfoil.materialize_runtime_outbox_event('acme', 'f6', 'me') $$, 'P0001', 'id:log:7',
+  'a place that is taken is met in words too');
 select is((select o.deferred from counterfoil.outbox as o where o.event_id = 'f5'), true, 'a refused fact stays deferred');
 
 select * from finish();
