@@ -69,12 +69,20 @@ begin
             from (
                 select w.org_id, w.run_id
                 from unnest(v_org_ids) as o (org_id)
-                cross join lateral (select h.org_id, h.run_id from counterfoil.run_queue as h where h.org_id = o.org_id) as w
+                -- Org by org: without the offset a plan may begin with all orgs' rows.
+                cross join lateral (
+                    select h.org_id, h.run_id from counterfoil.run_queue as h where h.org_id = o.org_id offset 0
+                ) as w
                 union
                 -- A claim takes a run whose deadline is over out of the queue, and leaves its end to recovery.
                 select d.org_id, d.run_id
-                from counterfoil.runs as d
-                where d.ended_at is null and d.deadline_at is not null and (p_scope <> 'org' or d.org_id = p_org_id)
+                from unnest(v_org_ids) as o (org_id)
+                cross join lateral (
+                    select h.org_id, h.run_id
+                    from counterfoil.runs as h
+                    where h.org_id = o.org_id and h.terminal_event_id is null and h.deadline_at is not null
+                    offset 0
+                ) as d
             ) as u
             cross join lateral (
                 select
