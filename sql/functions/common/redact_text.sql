@@ -4,7 +4,7 @@
 --           vendors, lines of netrc and pgpass, and values given after a secret's name (password=…, "apiKey": "…",
 --           <token>…, --password …, in SQL, in a sentence) are replaced by the marker [redacted], so that one sees that
 --           something was there. All else stays. Null for null. The time is linear in the text's length: milliseconds for
---           a megabyte without secrets, a second or two for one that is nothing but secrets.
+--           a megabyte without secrets, some seconds for one that is nothing but secrets.
 -- Locks:    nothing.
 -- Raises:   nothing.
 -- Since:    1
