@@ -21,18 +21,22 @@ as $function$
     from unnest(array[
         -- Letters and digits. GitHub, Bitbucket; Groq, xAI, Perplexity, Replicate, Hugging Face; npm, RubyGems.
         '(?:gh[pousr]_|ATBB|gsk_|xai-|pplx-|r8_|hf_)[0-9A-Za-z]{30,}',
-        '(?:api_org_|npm_|rubygems_|napi_|sbp_|dapi|do[opr]_v1_)[0-9A-Za-z]{30,}',
-        -- (Neon, Supabase, Databricks, DigitalOcean, too;) Pulumi, age; Buildkite, Linear, Notion, Shopify.
+        '(?:api_org_|npm_|rubygems_|napi_|sbp_|dapi|do[opr]_v1_|tvly-(?:dev-|prod-)?|nfp_|pnu_|phx_)[0-9A-Za-z]{30,}',
+        -- (Neon, Supabase, Databricks, DigitalOcean, Tavily, Netlify, Prefect, PostHog, too;) Pulumi, age;
+        -- Buildkite, Linear, Notion, Shopify.
         '(?:pul-|AGE-SECRET-KEY-1|bkua_|lin_(?:api|oauth)_|ntn_|secret_|shp(?:at|ca|pa|ss)_)[0-9A-Za-z]{30,}',
-        -- Longer ones, since more begins like that: OpenAI, Anthropic and their kind, PyPI, Nvidia; Facebook, Square, Dropbox.
+        -- Longer ones, since more begins like that: OpenAI, Anthropic and their kind, PyPI, Nvidia; Facebook, Square, Dropbox, JFrog,
+        -- Pinecone.
         '(?:sk-|pypi-|nvapi-)[0-9A-Za-z_-]{40,}',
         'sk-[a-z_-]{0,19}[0-9A-Z][0-9A-Za-z_-]{19,}',
-        '(?:EAA|sl\.(?:u\.)?)[0-9A-Za-z_-]{60,}',
+        '(?:EAA|sl\.(?:u\.)?|AKCp|pcsk_)[0-9A-Za-z_-]{60,}',
         -- Signs as well. GitHub, GitLab, Grafana, Atlassian; Docker, CircleCI, Sentry, New Relic, Postman.
         '(?:github_pat_|gl(?:(?:pat|dt|rt|cbt|ptt|ft|imt|oas|soat|agent)-|c_|sa_)|ATATT3|dckr_[op]at_|CCIPAT_)[0-9A-Za-z_+/=-]{20,}',
         '(?:sntry[su]_|NRAK-|PMAK-|AIza|ya29\.|GOCSPX-|1//0|ABSK|hv[sb]\.)[0-9A-Za-z_+/=-]{20,}',
-        -- (Google, Bedrock, Vault, too;) Doppler, Heroku, Fly, Vercel, Tailscale, Supabase, PlanetScale.
-        '(?:dp\.(?:pt|st|ct|sa|scim|audit)\.|HRKU-|fm(?:1[ar]|2)_|vercel_blob_rw_|tskey-|sb_secret_)[0-9A-Za-z_+/=-]{20,}',
+        -- (Google, Bedrock, Vault, too;) Contentful, Together, 1Password, SonarQube;
+        -- Doppler, Heroku, Fly, Vercel, Tailscale, Supabase, PlanetScale.
+        '(?:dp\.(?:pt|st|ct|sa|scim|audit)\.|CFPAT-|tgp_v1_|ops_eyJ|sq[apu]_|HRKU-|fm(?:1[ar]|2)_|vercel_blob_rw_|tskey-'
+        '|sb_secret_)[0-9A-Za-z_+/=-]{20,}',
         -- Stripe's hooks, Square; Brevo, Figma, LangSmith, Okta.
         '(?:pscale_(?:tkn|pw|oauth)_|whsec_|sq0(?:csp|atp)-|xkeysib-|figd_|lsv2_(?:pt|sk)_|SSWS 00)[0-9A-Za-z_+/=-]{20,}',
         -- Of a shape of their own: Amazon, Twilio, Stripe, Slack.

@@ -3,7 +3,7 @@
 begin;
 \ir ../setup.psql
 \ir setup.psql
-select plan(531);
+select plan(542);
 
 -- The whole text, and what must be left of it.
 create temporary table texts (given text, kept text) on commit drop;
@@ -335,6 +335,8 @@ from (values
   ('CCI' || 'PAT_', repeat('a', 22) || '_' || repeat('0', 40)), ('pat' || '-na1-', '01234567-89ab-cdef-0123-456789abcdef'),
   ('xkey' || 'sib-', repeat('0', 64) || '-' || repeat('a', 16)), ('re' || '_', repeat('a', 8) || '_' || repeat('b', 24)), ('SSWS' || ' 00', repeat('aB_3-', 8)),
   ('tskey' || '-auth-', repeat('a', 12) || '-' || repeat('b', 32)), ('dckr' || '_oat_', repeat('a', 32)), ('sk' || '_test_', repeat('a', 24)),
+  ('tvly' || '-', repeat('aB3', 11)), ('tvly' || '-dev-', repeat('aB3', 11)), ('nfp' || '_', repeat('aB3', 13)), ('pnu' || '_', repeat('aB3', 12)), ('phx' || '_', repeat('aB3', 14)),
+  ('AK' || 'Cp', repeat('aB3', 23)), ('pcsk' || '_', repeat('aB3_', 16)), ('CF' || 'PAT-', repeat('aB3_-', 8)), ('tgp' || '_v1_', repeat('aB3_-', 8)), ('ops' || '_eyJ', repeat('aB3', 30)), ('sq' || 'u_', repeat('0a', 20)),
   -- With a hyphen here and there, none is overlooked.
   ('gl' || 'pat-', repeat('a-B_3', 4)), ('GOC' || 'SPX-', repeat('a-B_3', 5)), ('dckr' || '_pat_', repeat('a-B_3', 5)), ('AI' || 'za', repeat('a-B_3', 7)),
   ('sq0' || 'atp-', repeat('a-B_3', 9)), ('hv' || 's.', repeat('a-B_3', 18)), ('xo' || 'xp-', repeat('12-34', 4)), ('ya' || '29.', repeat('a-B_3', 20))
