@@ -2,7 +2,7 @@
 begin;
 \ir ../setup.psql
 \ir setup.psql
-select plan(75);
+select plan(80);
 
 create function pg_temp.park(p_run text, p_after interval default null)
 returns text language sql volatile parallel unsafe as $function$
@@ -93,6 +93,16 @@ select is(
     pg_temp.fail_run('d', '{"error": {"message": "ceiling", "retryable": false}, "preserveRunnerTerminal": true}') ->> 'outcome', 'failed', 'by the ceiling too'
 );
 select pg_temp.raises($$ select pg_temp.record('d', '{"status": "completed"}') $$, 'RL004', 'attempt_lease_not_current', 'then the runner is too late');
+
+-- One that was recorded before the claim was told to who claimed: he is not overtaken by it.
+select is(pg_temp.start('told'), 'admittedtold', 'a run');
+select is(pg_temp.park('told'), 'parked', 'parked');
+select is(pg_temp.record('told', '{"status": "completed"}'), 'recorded, waiting', 'its runner completes');
+select is(pg_temp.claim(), array['told'], 'a worker claims it and is told');
+select is(
+    pg_temp.fail_run('told', '{"error": {"message": "no use", "retryable": false}, "preserveRunnerTerminal": true}') ->> 'outcome',
+    'failed', 'and may fail it all the same'
+);
 
 -- The ceiling itself.
 select is(pg_temp.start('e'), 'admittede', 'a run');
