@@ -2,7 +2,7 @@
 begin;
 \ir ../setup.psql
 \ir setup.psql
-select plan(41);
+select plan(47);
 
 create function pg_temp.recover(p_limit integer default 10)
 returns text[] language sql volatile parallel unsafe as $function$
@@ -83,6 +83,18 @@ select pg_temp.raises($$ select counterfoil.recover_attempts(1, '') $$, 'RL001',
 select pg_temp.raises($$ select counterfoil.claim_attempts('w', 0, 30, null, 'default') $$, 'RL001', 'p_limit');
 select pg_temp.raises($$ select counterfoil.claim_attempts('', 1, 30, null, 'default') $$, 'RL001', 'p_worker');
 select pg_temp.raises($$ select counterfoil.claim_attempts('w', 1, 30, array['a', ''], 'default') $$, 'RL001', 'p_plays[2]');
+
+-- Another lane's runs are that lane's to recover.
+select is(pg_temp.admit('l-lost', '{"releaseLane": "blue"}'), 'admitted', 'a run of another lane');
+select is(pg_temp.claim(1, null, 'blue'), array['l-lost'], 'runs');
+select pg_temp.lapse('l-lost');
+select is(pg_temp.admit('l-late', '{"releaseLane": "blue", "deadlineAt": "2020-01-01T00:00:00Z"}'), 'admitted', 'another came too late');
+select is(pg_temp.recover(), null, 'they are not recovered here');
+select is(
+    (select array_agg(r.run_id || ' ' || r.outcome order by r.run_id) from counterfoil.recover_attempts(10, 'blue') as r),
+    array['l-late deadline_exceeded', 'l-lost requeued'], 'but there'
+);
+select is((select c.outcome from counterfoil.cancel_run('org', 'l-lost', null) as c), 'cancelled', 'and one ends');
 
 select * from finish();
 rollback;
