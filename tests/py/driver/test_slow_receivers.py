@@ -55,8 +55,9 @@ async def test_a_hanging_receiver_leaves_places_to_the_others(scene: Scene) -> N
                 await scene.progress(f"g{n}", f"good{n}")
             await scene.eventually(lambda: delivered(scene, "good"), lambda runs: runs == 40)
             assert await delivered(scene, "bad") == 0
-            # It is still asked, in its share of the places; whoever has none waits unleased.
-            assert 1 <= await held(scene) <= 2
+            # It is still asked, in its share of the places; whoever has none waits unleased, but
+            # for the moment between a claim and the release.
+            await scene.eventually(lambda: held(scene), lambda places: 1 <= places <= 2)
             asked = len(between.requests)
             assert asked >= 4
             gate.set()

@@ -92,17 +92,22 @@ class Actor:
 
     def operate(self) -> None:
         """Let backoffs and some leases be over, and replay or skip what is blocked."""
-        self.connection.execute(
-            "update counterfoil.fact_failures set next_attempt_at = now()"
-            " where next_attempt_at is not null"
-        )
-        self.connection.execute("update counterfoil.lanes set due_at = least(due_at, now())")
-        self.connection.execute(
-            "update counterfoil.lanes set lease_expires_at = now()"
-            " where lease_owner is not null and random() < 0.3"
+        self.shift("fact_failures", "next_attempt_at = now()", "next_attempt_at is not null")
+        self.shift("lanes", "due_at = least(due_at, now())", "true")
+        owned = "lease_owner is not null and random() < 0.3"
+        self.shift("lanes", "lease_expires_at = now()", owned)
+            "lanes", "lease_expires_at = now()", "lease_owner is not null and random() < 0.3"
         )
         for fact in self.call("list_blocked", ORG) or []:
             self.call("replay_blocked", ORG, fact["run_id"], fact["event_id"], "again")
+
+    def shift(self, table: str, change: str, where: str) -> None:
+        """Change the rows that nobody holds: in one statement more than calls ever hold, and in
+        another order."""
+        self.connection.execute(
+            f"update counterfoil.{table} set {change} where ctid = any(array("
+            f"select ctid from counterfoil.{table} where {where} for update skip locked))".encode()
+        )
 
     def produce(self, runs: dict[str, dict[str, Any]], left: dict[str, int]) -> None:
         """Append facts to one of one's runs; end it after the last."""
