@@ -96,8 +96,6 @@ class Actor:
         self.shift("lanes", "due_at = least(due_at, now())", "true")
         owned = "lease_owner is not null and random() < 0.3"
         self.shift("lanes", "lease_expires_at = now()", owned)
-            "lanes", "lease_expires_at = now()", "lease_owner is not null and random() < 0.3"
-        )
         for fact in self.call("list_blocked", ORG) or []:
             self.call("replay_blocked", ORG, fact["run_id"], fact["event_id"], "again")
 
