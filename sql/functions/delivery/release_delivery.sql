@@ -59,7 +59,12 @@ begin
             select v_now + least(greatest(v_now - o.created_at, interval '1 second'), interval '1 minute') * (0.5 + random() / 2)
             into strict v_due_at
             from counterfoil.outbox as o
-            where o.org_id = p_org_id and o.run_id = p_run_id and o.seq = v_lane.head_seq;
+            -- A fact of the other lane may have the number at which the head begins.
+            where
+                o.org_id = p_org_id and o.run_id = p_run_id and o.lane = v_lane.lane
+                and o.seq between v_lane.head_seq and v_lane.lease_through_seq
+            order by o.seq
+            limit 1;
         end if;
         update counterfoil.lanes as l
         set due_at = v_due_at, lease_owner = null, lease_expires_at = null, lease_through_seq = null

@@ -2,7 +2,7 @@
 begin;
 \ir ../setup.psql
 \ir setup.psql
-select plan(50);
+select plan(52);
 
 select pg_temp.quiet_run('r');
 select pg_temp.fact('r', 'a' || i) from generate_series(1, 3) as i;
@@ -84,6 +84,21 @@ select ok(counterfoil.next_delivery_due_at('lifecycle', 'r', 'acme') > clock_tim
 select ok(pg_temp.later('20 seconds') between '9.9 seconds' and '20.1 seconds', 'as long again as it has waited, or half of that');
 select ok(pg_temp.later('1 day') between '29.9 seconds' and '60.1 seconds', 'a minute at most');
 select is((select count(*) from counterfoil.fact_failures), 0::bigint, 'still uncharged');
+-- Between what was delivered and the head lay a fact of the other lane, and retention has taken it.
+select pg_temp.quiet_run('gap');
+select pg_temp.fact('gap', 'g1');
+select pg_temp.fact('gap', 'g2', 'runner.logs', '{"searchOnly": true}');
+select pg_temp.fact('gap', 'g3');
+select pg_temp.claim('d1', 'gap', 1);
+select counterfoil.acknowledge_delivery('acme', 'gap', array['g1'], 'd1', 0);
+select pg_temp.claim('d1', 'gap', p_lane => 'search');
+select counterfoil.acknowledge_delivery('acme', 'gap', array['g2'], 'd1');
+delete from counterfoil.outbox as o where o.run_id = 'gap' and o.event_id in ('g1', 'g2');
+select is(pg_temp.claim('d1', 'gap'), array['g3'], 'the head need not be the next number');
+select is(
+    pg_temp.grid($$ select r.event_id from counterfoil.release_delivery('acme', 'gap', array['g3'], 'd1', true) as r $$), '[["g3"]]',
+    'and is released for later all the same'
+);
 update counterfoil.lanes as l set due_at = clock_timestamp() where l.run_id = 'r' and l.org_id = 'acme';
 select pg_temp.claim('d1', 'r');
 select pg_temp.expire('r');

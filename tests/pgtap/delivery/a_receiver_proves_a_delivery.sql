@@ -2,7 +2,7 @@
 begin;
 \ir ../setup.psql
 \ir setup.psql
-select plan(42);
+select plan(45);
 
 create function pg_temp.proof(p_run text, p_owner text, p_key text, p_events jsonb default null, p_more text default '')
 returns text language sql as $function$
@@ -101,6 +101,23 @@ select pg_temp.claim('d1', 't');
 select pg_temp.fact('t', 'c2', 'runner.logs');
 select is(pg_temp.grid(pg_temp.proof('t', 'd1', pg_temp.key('t', 'c1', 't-end'), pg_temp.events('t', 'c1', 't-end'))), '[[3, 4, 0, 2]]',
     'a terminal, though more came after it');
+
+-- Unless they came along behind an ingress head: then they are.
+select pg_temp.quiet_run('i');
+select pg_temp.fact('i', 'i1', 'run.events');
+select pg_temp.end_run('i');
+select pg_temp.fact('i', 'i2', 'runner.logs');
+select is(pg_temp.claim('d1', 'i', p_allow => true), array['i1', 'i-end', 'i2'], 'late logs come along');
+select is(pg_temp.grid(pg_temp.proof('i', 'd1', pg_temp.key('i', 'i1', 'i-end', 'i2'))), '[[3, 5, null, null]]', 'and are proven with the terminal');
+
+-- A piece may begin within a fact.
+select pg_temp.quiet_run('p');
+select pg_temp.fact('p', 'p1', 'run.events', '{"events": [{"type": "log.appended", "n": 0}, {"type": "log.appended", "n": 1}, {"type": "log.appended", "n": 2}]}');
+select pg_temp.claim('d1', 'p');
+select is(
+    pg_temp.grid(pg_temp.proof('p', 'd1', pg_temp.key('p', 'p1'), jsonb_path_query_array(pg_temp.events('p', 'p1'), '$[1 to 2]'), ', 2, 2')),
+    '[[3, 3, 1, 3]]', 'the second piece of one fact'
+);
 
 -- A delivery that was acknowledged, and runs that have none.
 select pg_temp.quiet_run('done');

@@ -2,7 +2,7 @@
 begin;
 \ir ../setup.psql
 \ir setup.psql
-select plan(66);
+select plan(67);
 
 create function pg_temp.block(p_run text, p_events text[], p_only text default null)
 returns void language sql as $function$
@@ -67,6 +67,10 @@ select is(
 );
 select is((select count(*) from counterfoil.fact_failures as x where x.event_id in ('a1', 'a2')), 0::bigint, 'nothing is left of their failures');
 select is((select count(*) from counterfoil.outbox as o where o.event_id = 'a2'), 1::bigint, 'the fact itself is kept');
+select pg_temp.raises(
+    $$ select counterfoil.acknowledge_delivery('acme', 'r', array['a2'], session_user::text) $$, 'RL004', 'delivery_lease_not_current',
+    'nor is it acknowledged to who skipped it'
+);
 select is(
     pg_temp.grid($$ select a.reason, a.details ->> 'receiptDissolved' from counterfoil.operator_audit as a where a.action = 'skip_blocked' $$),
     '[["producer sent nonsense", "true"]]', 'the audit trail knows'
