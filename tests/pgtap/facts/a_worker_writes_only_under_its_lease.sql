@@ -2,7 +2,7 @@
 begin;
 \ir ../setup.psql
 \ir setup.psql
-select plan(11);
+select plan(13);
 
 select pg_temp.started_run('r1');
 
@@ -25,6 +25,8 @@ select pg_temp.raises(
     $$ select counterfoil.append_facts('acme', 'r1', '[{"eventId": "e2", "eventType": "run.progress", "payload": {}}]', 1, 'r1-lease') $$,
     'RL004', 'attempt_lease_not_current', 'the same for many'
 );
+select pg_temp.raises($$ select counterfoil.append_facts('acme', 'r1', '[]', null, 'r1-lease') $$, 'RL001', 'p_attempt', 'and half a fence is none there either');
+select pg_temp.raises($$ select counterfoil.append_facts('acme', 'r1', '[]', 1, null) $$, 'RL001', 'p_lease_id', 'whichever half it is');
 select lives_ok(pg_temp.append_as('null', 'null', 'e3'), 'who brings none is not fenced');
 select is((select count(*) from counterfoil.outbox as o where o.event_id = 'e2'), 0::bigint, 'the zombie wrote nothing');
 

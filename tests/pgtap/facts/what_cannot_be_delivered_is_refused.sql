@@ -2,7 +2,7 @@
 begin;
 \ir ../setup.psql
 \ir setup.psql
-select plan(50);
+select plan(52);
 
 select pg_temp.started_run('r1');
 select pg_temp.queued_run('waiting');
@@ -75,6 +75,8 @@ select lives_ok(
     'as many as that'
 );
 
+select pg_temp.raises($$ select counterfoil.append_facts('', 'r1', '[]') $$, 'RL001', 'p_org_id');
+select pg_temp.raises($$ select counterfoil.append_facts('acme', '', '[]') $$, 'RL001', 'p_run_id');
 select pg_temp.raises($$ select counterfoil.append_facts('acme', 'r1', null) $$, 'RL001', 'p_facts');
 select pg_temp.raises($$ select counterfoil.append_facts('acme', 'r1', '{}') $$, 'RL001', 'p_facts');
 select pg_temp.raises($$ select counterfoil.append_facts('acme', 'r1', '[7]') $$, 'RL001', 'p_facts[0]');

@@ -1,7 +1,7 @@
 begin;
 \ir ../setup.psql
 \ir setup.psql
-select plan(31);
+select plan(33);
 
 select pg_temp.run_with('r1', array['run.progress', 'run.progress', 'runner.logs', 'run.waiting', 'run.resumed', 'run.completed'], array[
   '{"done": 1}', '{"done": 2}', '{"lines": ["x"]}', '{"reason": "why"}', '{}',
@@ -65,6 +65,23 @@ select is(pg_temp.history('r1'), array['1 run.created', '2 run.started', '3 run.
 select is((select array[l.status, l.result_summary::text, l.event_count::text, (l.ended_at = now())::text] from counterfoil.ledgers as l),
   array['completed', '{"n": 3}', '8', 'true'], 'the snapshot at the end');
 select is((select array_agg(e.position) from counterfoil.read_run_events('acme', 'r1', 3, 2) as e), array[4, 5]::bigint [], 'pages go on after a position');
+
+-- That all pieces of one delivery have come says nothing of the next.
+select pg_temp.run_with('r2', array['run.progress', 'run.progress'], array['{"n": 1}', '{"n": 2}']::jsonb []);
+select pg_temp.deliver('r2') from generate_series(1, 2);
+create function pg_temp.half(p_chunk integer) returns text language sql volatile parallel unsafe as $function$
+  select a::text
+  from claimed as c, counterfoil.append_run_events('acme', 'r2', c.key, 'me', jsonb_build_array(c.events -> (p_chunk - 1)), p_chunk, 2) as a
+$function$;
+delete from claimed;
+insert into claimed select c.* from pg_temp.claim('r2') as c;
+select pg_temp.half(k) from generate_series(1, 2) as k;
+select counterfoil.acknowledge_delivery('acme', 'r2', c.event_ids, 'me') from claimed as c;
+select counterfoil.append_fact('acme', 'r2', m, 'run.progress', '{}') from unnest(array['m1', 'm2']) as m;
+delete from claimed;
+insert into claimed select c.* from pg_temp.claim('r2') as c;
+select is(pg_temp.half(1), '(appended,5,5,f)', 'the first piece of the next delivery');
+select is(pg_temp.half(1), '(replayed,5,5,f)', 'which is repeated before the second has come');
 
 select * from finish();
 rollback;

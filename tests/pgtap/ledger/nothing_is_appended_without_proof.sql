@@ -1,7 +1,7 @@
 begin;
 \ir ../setup.psql
 \ir setup.psql
-select plan(37);
+select plan(41);
 
 select pg_temp.run_with('r1', array['run.progress', 'run.completed'], array['{"done": 1}', '{}']::jsonb []);
 select pg_temp.run_with('r2');
@@ -48,6 +48,10 @@ select pg_temp.raises(format('select counterfoil.append_run_started(%L, %L, %L, 
 select pg_temp.raises($$ select counterfoil.read_run_events('acme', 'r1', -1) $$, 'RL001', 'p_after');
 select pg_temp.raises($$ select counterfoil.read_run_events('acme', 'r1', 0, 0) $$, 'RL001', 'p_limit');
 select pg_temp.raises($$ select counterfoil.run_snapshot('', 'r1') $$, 'RL001', 'p_org_id');
+select pg_temp.raises($$ select counterfoil.run_snapshot('acme', '') $$, 'RL001', 'p_run_id');
+select pg_temp.raises($$ select counterfoil.read_run_events('', 'r1') $$, 'RL001', 'p_org_id');
+select pg_temp.raises($$ select counterfoil.read_run_events('acme', '') $$, 'RL001', 'p_run_id');
+select pg_temp.raises($$ select counterfoil.append_run_events(null, 'r1', 'k', 'me', '[]') $$, 'RL001', 'p_org_id');
 
 -- The ledger keeps its own order even against a proof: what its sender did not see, it does.
 select counterfoil.release_delivery('acme', 'r1', c.event_ids, 'me') from claimed as c;

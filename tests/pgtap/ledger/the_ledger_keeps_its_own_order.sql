@@ -2,7 +2,7 @@
 -- real one's place for this transaction.
 begin;
 \ir ../setup.psql
-select plan(17);
+select plan(20);
 
 create or replace function counterfoil.assert_delivery(
   p_org_id text, p_run_id text, p_lease_owner text, p_idempotency_key text, p_projected_events jsonb default null,
@@ -43,6 +43,15 @@ select results_eq(pg_temp.append('anew2', pg_temp.event(6, 'run.progress', 'p1')
 select pg_temp.raises(pg_temp.append('anew3', pg_temp.event(7, 'run.progress', 'p3') || pg_temp.event(8, 'run.progress', 'p1', '{"other": 1}')),
   'RL003', 'p_events[1]', 'and it has not changed either');
 rollback to before_retention;
+
+-- A fact of several events is known by each of them.
+savepoint before_several;
+select results_eq(pg_temp.append('i1', pg_temp.event(4, 'log.appended', 'm', '{"n": 0}')), array['(appended,3,3,t)'], 'the first event of a fact');
+create temporary table several on commit drop as
+select pg_temp.event(4, 'log.appended', 'm', '{"n": 0}') || jsonb_set(pg_temp.event(4, 'log.appended', 'm', '{"n": 1}'), '{0,item}', '1') as events;
+select results_eq(pg_temp.append('i2', s.events), array['(appended,4,4,t)'], 'does not make its second known') from several as s;
+select results_eq(pg_temp.append('i3', s.events), array['(appended,5,4,t)'], 'each is compared with itself') from several as s;
+rollback to before_several;
 
 select pg_temp.raises(pg_temp.append('8', pg_temp.event(6, 'run.failed', 't1') || pg_temp.event(7, 'run.progress', 'p2')), 'RL005', 'terminal_not_last');
 select pg_temp.raises(pg_temp.append('9', pg_temp.event(6, 'run.failed', 't1') || pg_temp.event(7, 'run.failed', 't2')), 'RL005', 'terminal_not_last');

@@ -3,7 +3,7 @@
 begin;
 \ir ../setup.psql
 \ir setup.psql
-select plan(10);
+select plan(12);
 
 update counterfoil.settings set value = '2' where name = 'delivery_piece_max_events';
 select pg_temp.run_with(r, array['run.progress', 'run.progress', 'run.completed'], array['{"n": 1}', '{"n": 2}', '{}']::jsonb [])
@@ -55,6 +55,18 @@ select pg_temp.raises(
   'RL004', 'projected_events_mismatch', 'anything else under that key is refused as before')
 from counterfoil.lanes as l
 where l.run_id = 'part';
+
+-- A skip that dissolved no receipt changes nothing about what a key stands for.
+select pg_temp.run_with('free', array['run.progress', 'run.progress', 'run.completed'], array['{"n": 1}', '{"n": 2}', '{}']::jsonb []);
+select pg_temp.deliver('free') from generate_series(1, 2);
+select from counterfoil.claim_deliveries('me', p_org_id => 'acme', p_run_id => 'free');
+select pg_temp.skip('free', 'free-f1');
+select is(pg_temp.append('free', 2), array['(appended,3,4,t)'], 'nothing was frozen, and the rest is appended');
+select pg_temp.raises(
+  format('select counterfoil.append_run_events(%L, %L, %L, %L, %L)', 'acme', 'free', l.receipt_key, 'me', '[]'),
+  'RL003', 'p_events', 'under a key that nothing else can have')
+from counterfoil.lanes as l
+where l.run_id = 'free';
 
 select * from finish();
 rollback;
