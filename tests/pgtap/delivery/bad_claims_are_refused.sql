@@ -1,8 +1,8 @@
--- Arguments of a claim, and the bounds of what it takes.
+-- Arguments of a claim and of what is done with it, and the bounds of what it takes.
 begin;
 \ir ../setup.psql
 \ir setup.psql
-select plan(18);
+select plan(33);
 
 select pg_temp.quiet_run('r');
 select pg_temp.fact('r', 'a1');
@@ -25,6 +25,25 @@ select pg_temp.bad('p_head_priority', $$ 'd', p_head_priority => 'newest' $$);
 select pg_temp.bad('p_head_priority', $$ 'd', p_head_priority => null $$);
 select pg_temp.bad('p_org_id', $$ 'd', p_org_id => '' $$);
 select pg_temp.bad('p_run_id', $$ 'd', p_run_id => E'a\tb' $$);
+create function pg_temp.bad_call(p_detail text, p_call text)
+returns text language sql as $function$
+    select pg_temp.raises('select counterfoil.' || p_call, 'RL001', p_detail, p_call)
+$function$;
+select pg_temp.bad_call('p_org_id', $$ take_over_delivery('', 'r', 'c') $$);
+select pg_temp.bad_call('p_run_id', $$ take_over_delivery('acme', '', 'c') $$);
+select pg_temp.bad_call('p_lease_owner', $$ take_over_delivery('acme', 'r', '') $$);
+select pg_temp.bad_call('p_limit', $$ take_over_delivery('acme', 'r', 'c', p_limit => 0) $$);
+select pg_temp.bad_call('p_org_id', $$ release_delivery('', 'r', array['a1'], 'd') $$);
+select pg_temp.bad_call('p_run_id', $$ release_delivery('acme', '', array['a1'], 'd') $$);
+select pg_temp.bad_call('p_lease_owner', $$ release_delivery('acme', 'r', array['a1'], '') $$);
+select pg_temp.bad_call('p_event_ids', $$ release_delivery('acme', 'r', '{}', 'd') $$);
+select pg_temp.bad_call('p_event_ids', $$ release_delivery('acme', 'r', '{{a1}}', 'd') $$);
+select pg_temp.bad_call('p_lease_owner', $$ release_delivery(array['nothing'], '') $$);
+select pg_temp.bad_call('p_event_ids', $$ release_delivery('{}', 'd') $$);
+select pg_temp.bad_call('p_lease_owner', $$ renew_deliveries('{acme}', '{r}', 'lifecycle', '{3}', '') $$);
+select pg_temp.bad_call('p_lane', $$ renew_deliveries('{acme}', '{r}', 'fast', '{3}', 'd') $$);
+select pg_temp.bad_call('p_run_ids', $$ renew_deliveries('{acme}', '{r,r}', 'lifecycle', '{3}', 'd') $$);
+select pg_temp.bad_call('p_error.eventId', $$ settle_delivery_failure('acme', 'r', array['7'], 'd', '{"message": "m", "eventId": 7}') $$);
 select is((pg_temp.lane('r')).lease_generation, 0::bigint, 'none of which claimed anything');
 
 update counterfoil.settings set value = '1' where name = 'claim_batch_max';
