@@ -2,7 +2,7 @@
 begin;
 \ir ../setup.psql
 \ir setup.psql
-select plan(60);
+select plan(65);
 
 create function pg_temp.settle(p_run text, p_events text[], p_error jsonb default '{"message": "503", "retryable": true}', p_owner text default 'd1')
 returns text language sql as $function$
@@ -91,6 +91,26 @@ update counterfoil.lanes set due_at = clock_timestamp() where run_id = 'w';
 select is(pg_temp.claim('d1', 'w', 1), '{}', 'nor where p_limit ends before the fact that waits');
 select pg_temp.make_due('w');
 select is(pg_temp.claim('d1', 'w'), array['w1', 'w2'], 'but whole');
+select pg_temp.grid(pg_temp.settle('w', '{w1,w2}', '{"message": "m", "eventId": "w1"}'));
+select is((pg_temp.lane('w')).due_at, x.next_attempt_at, 'the latest of their times counts, whichever fact has it')
+from counterfoil.fact_failures as x where x.event_id = 'w1';
+
+-- What is not frozen does not wait for a fact that comes later.
+select pg_temp.quiet_run('v');
+select pg_temp.fact('v', 'v' || i) from generate_series(1, 3) as i;
+select pg_temp.claim('d1', 'v');
+select pg_temp.grid(pg_temp.settle('v', '{v1,v2,v3}', '{"message": "m", "eventId": "v3"}'));
+select is(pg_temp.claim('d1', 'v'), array['v1', 'v2'], 'its predecessors go at once');
+
+-- A start that failed is as urgent as before.
+select pg_temp.queued_run('z');
+select pg_temp.claim('d1', 'z');
+select is(pg_temp.grid(pg_temp.settle('z', '{z-created}')), '[["z-created", "retrying"]]', 'a start fails');
+select is((pg_temp.lane('z')).priority, 0::smallint, 'and still comes first');
+
+-- Facts of another run are not this delivery's, whatever lane they wait in.
+select pg_temp.fact('v', 'v4', 'runner.logs', '{"searchOnly": true}');
+select is(pg_temp.grid(pg_temp.settle('z', '{z-created,v4}')), '[["z-created", "not_owned"], ["v4", "not_owned"]]', 'nor do they make it one of two lanes');
 
 -- The last attempt.
 select pg_temp.quiet_run('l');

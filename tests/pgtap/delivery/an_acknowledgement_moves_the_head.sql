@@ -2,7 +2,7 @@
 begin;
 \ir ../setup.psql
 \ir setup.psql
-select plan(60);
+select plan(62);
 
 create function pg_temp.ack(p_run text, p_events text[], p_owner text default 'd1', p_allowance integer default 0, p_allow boolean default false)
 returns text language sql as $function$
@@ -57,6 +57,18 @@ select pg_temp.end_run('b');
 select pg_temp.claim('d1', 'b');
 select is(pg_temp.grid(pg_temp.ack('b', '{b0}', 'd1', 64)), '[["acknowledged", "b0"], ["claimed", "b1"]]', 'batches continue singly');
 select is(pg_temp.grid(pg_temp.ack('b', '{b1}', 'd1', 64, true)), '[["acknowledged", "b1"], ["claimed", "b2"], ["claimed", "b-end"]]', 'or combined, through the terminal');
+
+-- What is delivered is urgent no more.
+select pg_temp.quiet_run('t');
+select pg_temp.fact('t', 't1', 'run.waiting', '{"reason": "x"}');
+select pg_temp.end_run('t');
+select pg_temp.fact('t', 't2', 'runner.logs');
+select pg_temp.claim('d1', 't');
+select is(pg_temp.grid(pg_temp.ack('t', '{t1,t-end}')), '[["acknowledged", "t1"], ["acknowledged", "t-end"]]', 'a wait and an end are delivered');
+select is(
+    pg_temp.grid($$ select l.terminal_seq, l.wait_seq, l.priority from counterfoil.lanes as l where l.run_id = 't' $$), '[[null, null, 3]]',
+    'the logs behind them are like any'
+);
 
 -- What may be acknowledged.
 select pg_temp.quiet_run('p');
