@@ -181,8 +181,9 @@ class Dispatcher:
         def keep(facts: list[ClaimedFact]) -> None:
             runs.extend(held_runs(facts, owner, began))
             if org_id is None:
-                marks = facts[0].marks if facts else None
-                self._marks.learn(marks, took_all=len(runs) == free)
+                marks, filled = (facts[0].marks, facts[0].filled) if facts else (None, False)
+                self._marks.learn(marks, took_all=filled)
+                self._turns.claimed(took_all=filled)
 
         try:
             await to_its_end(
@@ -204,7 +205,6 @@ class Dispatcher:
                 task = asyncio.create_task(self._carry(held))
                 self._deliveries.add(task)
                 task.add_done_callback(self._finished)
-        self._turns.claimed(org_id, all_places=len(runs) == free)
         return bool(runs) or org_id is not None or self._marks.looked_back
 
     async def _free_places(self) -> int:

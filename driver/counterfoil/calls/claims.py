@@ -22,7 +22,7 @@ _COLUMNS: LiteralString = (
     " from {schema}."
 )
 _FACTS_OF: LiteralString = "select " + _COLUMNS
-_MARKED_FACTS_OF: LiteralString = "select c.marks, " + _COLUMNS
+_MARKED_FACTS_OF: LiteralString = "select c.marks, c.filled, " + _COLUMNS
 _ANSWERS_OF: LiteralString = "select c.kind, " + _COLUMNS
 
 
@@ -33,7 +33,8 @@ class ClaimedFact:
     ``events`` is the JSON text of the array of its ``event_count`` ledger events, None while the
     fact is deferred. ``idempotency_key`` is the whole prefix's. ``dispatch_authority`` comes with
     the first fact of each run; it carries credentials, so it is never shown. ``marks`` are the due
-    times, by priority, that a claim of whatever run has come to.
+    times, by priority, that a claim of whatever run has come to; ``filled``: it found as many lanes
+    as it was to find, so that more may wait.
     """
 
     org_id: str
@@ -51,6 +52,7 @@ class ClaimedFact:
     idempotency_key: str
     dispatch_authority: dict[str, JsonValue] | None
     marks: list[datetime | None] | None = None
+    filled: bool = False
 
     def __repr__(self) -> str:
         return f"ClaimedFact({self.org_id!r}, {self.run_id!r}, {self.seq}, {self.event_id!r})"
@@ -84,8 +86,9 @@ class _AcknowledgeRow:
     dispatch_authority: dict[str, JsonValue] | None
 
     def fact(self) -> ClaimedFact:
-        values = {name: getattr(self, name) for name in ClaimedFact.__slots__ if name != "marks"}
-        return ClaimedFact(**values)
+        of_a_claim = ("marks", "filled")
+        names = (name for name in ClaimedFact.__slots__ if name not in of_a_claim)
+        return ClaimedFact(**{name: getattr(self, name) for name in names})
 
 
 class ClaimFunctions:

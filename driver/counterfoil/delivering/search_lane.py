@@ -57,8 +57,8 @@ class SearchLane:
 
         def keep(facts: list[ClaimedFact]) -> None:
             runs.extend(held_runs(facts, owner))
-            marks = facts[0].marks if facts else None
-            self._marks.learn(marks, took_all=len(runs) == RUNS_PER_CLAIM)
+            marks, filled = (facts[0].marks, facts[0].filled) if facts else (None, False)
+            self._marks.learn(marks, took_all=filled)
 
         try:
             await to_its_end(

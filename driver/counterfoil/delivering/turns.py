@@ -30,7 +30,6 @@ class Turns:
             self._orgs.extend(orgs if len(orgs) > 1 else ())
         return self._orgs.popleft() if self._orgs else None
 
-    def claimed(self, org_id: str | None, *, all_places: bool) -> None:
-        """Tell what a claim found: whether it took all the places that were free."""
-        if org_id is None:
-            self._busy = all_places
+    def claimed(self, *, took_all: bool) -> None:
+        """Tell what a claim for any org found: whether it took as many lanes as it could."""
+        self._busy = took_all

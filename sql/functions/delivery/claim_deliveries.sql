@@ -5,8 +5,9 @@
 --           of each run carries the dispatch authority, each the idempotency key of its prefix. A frozen receipt is taken
 --           whole and alone, whatever p_limit says. Lanes that are blocked, not due or under a live lease are passed
 --           over. The cost does not grow with what waits, nor, with p_marks, with what was delivered under a snapshot that
---           keeps it from being cleaned away. Marks are a hint: without them all is looked at. A claim whose reply was
---           lost is an expired lease, no more.
+--           keeps it from being cleaned away. Marks are a hint: without them all is looked at. filled says that as many
+--           lanes were found as were to be found, so that more may wait. A claim whose reply was lost is an expired
+--           lease, no more.
 -- Locks:    the lanes claimed, for no key update; never waits, but for the lane of p_run_id.
 -- Raises:   RL001 malformed arguments.
 -- Since:    1
@@ -39,7 +40,8 @@ returns table (
     frozen boolean,
     idempotency_key text,
     dispatch_authority jsonb,
-    marks timestamptz[]
+    marks timestamptz[],
+    filled boolean
 )
 language plpgsql
 volatile
@@ -100,7 +102,7 @@ begin
     end if;
 
     return query
-    select t.*, v_marks
+    select t.*, v_marks, cardinality(v_run_ids) = v_max_runs
     from counterfoil.take_prefixes(
         v_org_ids, v_run_ids, p_lane, p_lease_owner, v_now + counterfoil.clamp_lease(p_lease_seconds),
         v_limit, coalesce(p_allow_ingress_prefix, false), v_now
@@ -109,6 +111,6 @@ end
 $function$;
 
 comment on function counterfoil.claim_deliveries(text, integer, integer, integer, text, text, text, text, boolean, timestamptz[]) is
-'Leases the prefixes of up to p_max_runs lanes to p_lease_owner and answers their facts in order, each with its ledger events. p_limit bounds the facts of one prefix; p_org_id and p_run_id narrow the claim; p_head_priority is admission_first or oldest_ready; p_allow_ingress_prefix lets ingress facts of an urgent run combine, for a receiver that said it can take them. p_marks spares the claim what earlier ones have passed: the times, one for each priority (0 to 3), from which lanes are looked at, and four more, if given, up to which; marks are those of this claim. Now and then what lies behind them must be looked at, all at once or in pieces.';
+'Leases the prefixes of up to p_max_runs lanes to p_lease_owner and answers their facts in order, each with its ledger events. p_limit bounds the facts of one prefix; p_org_id and p_run_id narrow the claim; p_head_priority is admission_first or oldest_ready; p_allow_ingress_prefix lets ingress facts of an urgent run combine, for a receiver that said it can take them. p_marks spares the claim what earlier ones have passed: the times, one for each priority (0 to 3), from which lanes are looked at, and four more, if given, up to which; marks are those of this claim, and filled says that it found as many lanes as it was to find. Now and then what lies behind them must be looked at, all at once or in pieces.';
 
 revoke all on function counterfoil.claim_deliveries(text, integer, integer, integer, text, text, text, text, boolean, timestamptz[]) from public;

@@ -2,7 +2,7 @@
 begin;
 \ir ../setup.psql
 \ir setup.psql
-select plan(33);
+select plan(37);
 
 select pg_temp.quiet_run('r');
 select pg_temp.fact('r', 'a1');
@@ -51,8 +51,23 @@ select pg_temp.quiet_run('s');
 select pg_temp.fact('s', 'b1');
 select is(pg_temp.claim('d', p_max_runs => 1000), array['a1'], 'more runs than claim_batch_max are asked for in vain');
 select is(pg_temp.claim('d', p_max_runs => 1000, p_org => 'acme'), array['b1'], 'also of an org');
-delete from counterfoil.lanes where run_id = 's';
 select is((pg_temp.lane('r')).lease_generation, 1::bigint, 'a claim counts');
+-- Whether more may wait, as the database knows, whatever was asked for.
+create function pg_temp.filled(p_max_runs integer, p_org text default null)
+returns boolean[] language sql volatile parallel unsafe as $function$
+    select array_agg(c.filled) from counterfoil.claim_deliveries('d', p_max_runs => p_max_runs, p_org_id => p_org) as c
+$function$;
+update counterfoil.lanes set lease_expires_at = '-infinity';
+select is(pg_temp.filled(1000), '{t}', 'and then more may wait');
+update counterfoil.lanes set lease_expires_at = '-infinity';
+select is(pg_temp.filled(1000, 'acme'), '{t}', 'also of an org');
+update counterfoil.settings set value = null where name = 'claim_batch_max';
+update counterfoil.lanes set lease_expires_at = '-infinity';
+select is(pg_temp.filled(2), '{t,t}', 'as many as were asked for');
+update counterfoil.lanes set lease_expires_at = '-infinity';
+select is(pg_temp.filled(3), '{f,f}', 'or fewer: that is all');
+delete from counterfoil.lanes where run_id = 's';
+
 update counterfoil.lanes set lease_expires_at = '-infinity';
 select counterfoil.claim_deliveries('d', 100000);
 select ok((pg_temp.lane('r')).lease_expires_at < clock_timestamp() + interval '301 seconds', 'no lease is over 300 s');

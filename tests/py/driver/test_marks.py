@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from counterfoil.delivering.marks import Marks, Times
+from counterfoil.delivering.search_lane import SearchLane
 from counterfoil.functions import ClaimedFact, Functions
 from tests.py.driver.scene import Scene
 
@@ -181,3 +182,30 @@ async def test_a_dispatcher_keeps_the_marks_of_its_claims(
     assert asked[0] == [None] * 4
     # The run's first fact waited under priority 0, the others under 3.
     assert [at is not None for at in asked[-1][-4:]] == [True, False, False, True]
+
+
+async def test_a_claim_that_took_all_it_may_is_known_whatever_it_asked_for(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    learned = []
+    learn = Marks.learn
+
+    def learning(marks: Marks, times: Times | None, *, took_all: bool) -> None:
+        learned.append((times is not None, took_all))
+        learn(marks, times, took_all=took_all)
+
+    monkeypatch.setattr(Marks, "learn", learning)
+    await scene.functions.set_setting("claim_batch_max", 2)
+    for n in range(3):
+        await scene.start(f"run{n}")
+    async with scene.dispatching(concurrency=8, projector=False):
+        for n in range(3):
+            await scene.all_delivered(f"run{n}")
+    assert learned[:2] == [(True, True), (True, False)]
+    learned.clear()
+    for n in range(3):
+        await scene.append(f"q{n}", "runner.logs", {"searchOnly": True}, f"run{n}")
+    search = SearchLane(scene.functions, "search")
+    assert await search.work()
+    assert await search.work()
+    assert learned == [(True, True), (True, False)]
