@@ -2,7 +2,7 @@
 begin;
 \ir ../setup.psql
 \ir setup.psql
-select plan(49);
+select plan(50);
 
 select ok(counterfoil.next_delivery_due_at('lifecycle') is null, 'nothing is pending');
 select ok(counterfoil.next_delivery_due_at('search') is null, 'in either lane');
@@ -80,6 +80,7 @@ select pg_temp.raises($$ select counterfoil.dispatch_authority_for_lease('acme',
 select pg_temp.raises($$ select counterfoil.dispatch_authority_for_lease('other', 's', 'b1', 'd1') $$, 'RL002', 'fact_not_found', 'not in another org');
 select pg_temp.expire('s');
 select pg_temp.raises($$ select counterfoil.dispatch_authority_for_lease('acme', 's', 'b1', 'd1') $$, 'RL004', 'delivery_lease_not_current', 'nor past its lease');
+select pg_temp.raises($$ select counterfoil.dispatch_authority_for_lease('acme', 's', 'b1', 'd2') $$, 'RL004', 'delivery_lease_not_current', 'nobody holds it then');
 select pg_temp.raises($$ select counterfoil.dispatch_launch_for_lease('acme', 's', 'b1', 'd1') $$, 'RL004', 'delivery_lease_not_current');
 select pg_temp.raises($$ select counterfoil.dispatch_launch_for_lease('acme', null, 'b1', 'd1') $$, 'RL001', 'p_run_id');
 select pg_temp.raises($$ select counterfoil.delivery_status('acme', 's', '') $$, 'RL001', 'p_event_id');

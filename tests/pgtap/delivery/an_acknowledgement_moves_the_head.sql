@@ -2,7 +2,7 @@
 begin;
 \ir ../setup.psql
 \ir setup.psql
-select plan(62);
+select plan(63);
 
 create function pg_temp.ack(p_run text, p_events text[], p_owner text default 'd1', p_allowance integer default 0, p_allow boolean default false)
 returns text language sql as $function$
@@ -56,6 +56,7 @@ select pg_temp.fact('b', 'b2', 'run.events');
 select pg_temp.end_run('b');
 select pg_temp.claim('d1', 'b');
 select is(pg_temp.grid(pg_temp.ack('b', '{b0}', 'd1', 64)), '[["acknowledged", "b0"], ["claimed", "b1"]]', 'batches continue singly');
+select is((pg_temp.lane('b')).priority, 1::smallint, 'as urgent as the terminal that is still to come');
 select is(pg_temp.grid(pg_temp.ack('b', '{b1}', 'd1', 64, true)), '[["acknowledged", "b1"], ["claimed", "b2"], ["claimed", "b-end"]]', 'or combined, through the terminal');
 
 -- What is delivered is urgent no more.
