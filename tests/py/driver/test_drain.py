@@ -10,7 +10,8 @@ import pytest
 
 from counterfoil.dispatcher import Dispatcher
 from counterfoil.errors import InvalidStateError
-from tests.py.driver.scene import ORG, Scene
+from tests.py.driver.scene import ORG, PATIENCE, Scene
+from tests.servers.databases import Connect
 
 
 @pytest.fixture
@@ -38,6 +39,8 @@ async def test_everything_up_to_the_target_is_delivered_and_nothing_after(
     assert result.acknowledged[-1] == "target"
     assert (await scene.sources())[-1] == "target"
     await no_lease_is_left(scene)
+    [lane] = await scene.lanes()
+    assert lane["lease_generation"] == 4, "nor was it claimed"
 
 
 async def test_the_budget_bounds_the_facts(scene: Scene, dispatcher: Dispatcher) -> None:
@@ -51,6 +54,48 @@ async def test_the_budget_bounds_the_facts(scene: Scene, dispatcher: Dispatcher)
     again = await dispatcher.dispatch_through_event(ORG, "run", "p4")
     assert again.delivered
     assert again.attempted == 3
+
+
+async def test_the_budget_bounds_the_first_claim_too(scene: Scene, dispatcher: Dispatcher) -> None:
+    await scene.start()
+    await dispatcher.dispatch_through_event(ORG, "run", "nothing")
+    for n in range(3):
+        await scene.progress(f"p{n}")
+    result = await dispatcher.dispatch_through_event(ORG, "run", "p2", max_facts=2)
+    assert result.acknowledged == ["p0", "p1"]
+    await no_lease_is_left(scene)
+
+
+@pytest.mark.parametrize("take_over", [False, True])
+async def test_a_drain_goes_through_the_terminal_in_one_delivery(
+    scene: Scene, dispatcher: Dispatcher, take_over: bool
+) -> None:
+    attempt = await scene.start()
+    await dispatcher.dispatch_through_event(ORG, "run", "nothing")
+    for n in range(3):
+        await scene.ingress(f"e{n}")
+    await scene.functions.cancel_run(ORG, "run", "no longer wanted")
+    terminal = await scene.functions.fail_attempt(
+        *(ORG, "run", attempt.attempt, attempt.lease_id),
+        {"error": {"message": "stopped", "code": "cancelled"}},
+    )
+    assert terminal.event_id is not None
+    result = await dispatcher.dispatch_through_event(
+        ORG, "run", terminal.event_id, take_over=take_over
+    )
+    assert result.acknowledged == ["e0", "e1", "e2", terminal.event_id]
+    assert len(scene.keys()) == 1
+
+
+async def test_a_drain_leaves_deferred_facts_to_the_projector(scene: Scene) -> None:
+    await scene.start()
+    await scene.append("d1", "run.progress", {"deferredProjection": True, "done": 1})
+    plain = scene.dispatcher(projector=False)
+    async with asyncio.timeout(PATIENCE):
+        result = await plain.dispatch_through_event(ORG, "run", "d1")
+    assert (result.delivered, result.blocked, len(result.acknowledged)) == (False, False, 2)
+    await no_lease_is_left(scene)
+    await plain.close()
 
 
 async def test_a_failed_predecessor_ends_the_drain(scene: Scene, dispatcher: Dispatcher) -> None:
@@ -94,6 +139,25 @@ async def test_an_aborted_drain_leaves_no_lease(scene: Scene, dispatcher: Dispat
         await draining
     [lane] = await scene.lanes()
     assert (lane["lease_owner"], lane["failures"]) == (None, 0)
+
+
+async def test_a_drain_that_is_aborted_while_it_claims_leaves_no_lease(
+    scene: Scene, dispatcher: Dispatcher, connect: Connect
+) -> None:
+    await scene.launch()
+    writer = await connect(scene.dsn)
+    await writer.execute("begin")
+    await writer.execute("select from counterfoil.lanes for update")
+    draining = asyncio.create_task(dispatcher.dispatch_through_event(ORG, "run", "nothing"))
+    waiting = "select pid from pg_stat_activity where %s = any (pg_blocking_pids(pid))"
+    await scene.eventually(lambda: scene.rows(waiting, writer.info.backend_pid), bool)
+    draining.cancel()
+    await asyncio.sleep(0)
+    await writer.execute("rollback")
+    with pytest.raises(asyncio.CancelledError):
+        await draining
+    [lane] = await scene.lanes()
+    assert (lane["lease_owner"], lane["lease_generation"]) == (None, 1)
 
 
 async def test_an_unknown_target_delivers_what_there_is(

@@ -119,6 +119,21 @@ async def test_an_advertised_receiver_gets_the_widened_prefix(scene: Scene) -> N
     assert "widen" in scene.reports[-1].milliseconds
 
 
+async def test_a_drain_widens_within_its_budget(scene: Scene) -> None:
+    attempt = await scene.start()
+    dispatcher = scene.dispatcher(**KEYLESS)
+    await dispatcher.dispatch_through_event(ORG, "run", "nothing")
+    for n in range(3):
+        await scene.ingress(f"e{n}")
+    terminal = await scene.finish(attempt)
+    first = await dispatcher.dispatch_through_event(ORG, "run", terminal, max_facts=2)
+    assert first.acknowledged == ["e0", "e1"]
+    rest = await dispatcher.dispatch_through_event(ORG, "run", terminal)
+    assert rest.acknowledged == ["e2", terminal]
+    assert len(scene.keys()) == 2
+    await dispatcher.close()
+
+
 @pytest.mark.parametrize("hours", [-1, 1])
 async def test_a_dispatcher_whose_clock_is_wrong_delivers(silent: Scene, hours: int) -> None:
     await silent.functions.set_setting("delivery_piece_max_events", 2)
