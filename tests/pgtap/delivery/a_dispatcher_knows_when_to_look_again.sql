@@ -2,7 +2,7 @@
 begin;
 \ir ../setup.psql
 \ir setup.psql
-select plan(50);
+select plan(54);
 
 select ok(counterfoil.next_delivery_due_at('lifecycle') is null, 'nothing is pending');
 select ok(counterfoil.next_delivery_due_at('search') is null, 'in either lane');
@@ -36,6 +36,24 @@ select pg_temp.fact('s', 'q1', 'runner.logs', '{"searchOnly": true}');
 select is(counterfoil.next_delivery_due_at('search'), (pg_temp.lane('s', 'search')).due_at, 'the search lane for itself');
 select pg_temp.claim('d1', 's', p_lane => 'search');
 select is(counterfoil.next_delivery_due_at('search'), (pg_temp.lane('s', 'search')).lease_expires_at, 'with its leases');
+-- What is blocked becomes due by nothing, and hides nothing that does.
+create temporary table before as select l.* from counterfoil.lanes as l;
+create function pg_temp.dues(p_lane text)
+returns timestamptz[] language sql volatile parallel unsafe as $function$
+  select array[
+    counterfoil.next_delivery_due_at(p_lane), counterfoil.next_delivery_due_at(p_lane, null, 'acme'),
+    counterfoil.next_delivery_due_at(p_lane, 's', 'acme')
+  ]
+$function$;
+update counterfoil.lanes
+set lease_owner = null, lease_expires_at = null, lease_through_seq = null, blocked_at = clock_timestamp(), due_at = '2020-01-01';
+select is(pg_temp.dues(l), '{null,null,null}', 'all blocked: ' || l) from unnest(array['lifecycle', 'search']) as l;
+insert into counterfoil.lanes
+select (jsonb_populate_record(l, '{"run_id": "u", "blocked_at": null, "due_at": "2021-01-01"}')).*
+from counterfoil.lanes as l where l.run_id = 's';
+select is(pg_temp.dues(l), '{2021-01-01,2021-01-01,null}', 'all but one: ' || l) from unnest(array['lifecycle', 'search']) as l;
+delete from counterfoil.lanes;
+insert into counterfoil.lanes select b.* from before as b;
 -- The one question of a dispatcher without work: all its lanes, and that it is still there.
 create function pg_temp.look(p_lanes text[], p_listeners text[] default null)
 returns jsonb language sql volatile parallel unsafe as $function$

@@ -249,6 +249,31 @@ async def test_a_long_delivery_renews_its_token_before_it_expires(scene: Scene) 
     assert tokens.asked == [False, True, True, True]
 
 
+async def test_a_base_url_that_changes_within_a_long_delivery_is_an_error(scene: Scene) -> None:
+    await scene.start()
+    async with scene.dispatching():
+        await scene.all_delivered()
+    await scene.functions.set_setting("delivery_piece_max_events", 2)
+    await scene.ingress("e1", count=6)
+    before, gate = len(scene.keys()), asyncio.Event()
+    fault = scene.between.fault("/events", hold=gate)
+    observer = scene.reports.append
+    tokens = ShortTokens(scene.signer)
+    dispatcher = Dispatcher(scene.database, scene.settings, tokens=tokens, observer=observer)
+    running = asyncio.create_task(dispatcher.run())
+    await fault.reached.wait()
+    await scene.rows(
+        "update counterfoil.launches set dispatch_authority ="
+        ' dispatch_authority || \'{"baseUrl": "http://127.0.0.1:1"}\''
+    )
+    gate.set()
+    report = await scene.reported("blocked")
+    dispatcher.stop()
+    await running
+    assert report.error_code == "base_url_changed"
+    assert len(scene.keys()) == before + 1
+
+
 async def test_a_request_may_not_outlast_every_lease() -> None:
     Dispatcher(Database("host=nowhere"), Settings(signing_keys=(KEY,), append_timeout=290))
     with pytest.raises(SettingsError, match="append_timeout"):

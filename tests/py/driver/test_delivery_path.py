@@ -14,6 +14,7 @@ from counterfoil.append import send_piece
 from counterfoil.calls.delivery import DeliveryFunctions, Renewal
 from counterfoil.delivering import delivery
 from counterfoil.delivering.deliveries import DeliveryReport
+from counterfoil.delivering.search_lane import SearchLane
 from counterfoil.delivering.turns import Turns
 from counterfoil.json_text import JsonText
 from counterfoil.settings import Secret
@@ -215,10 +216,15 @@ async def test_a_failing_observer_fails_no_delivery(scene: Scene) -> None:
     def observer(report: DeliveryReport) -> None:
         raise ZeroDivisionError
 
-    await scene.launch()
-    async with scene.dispatching(observer=observer):
-        await scene.all_delivered()
-    assert await scene.ledger() == ["run.created"]
+    await scene.start()
+    await scene.append("q1", "runner.logs", {"searchOnly": True})
+    await scene.progress("p1")
+    dispatcher = scene.dispatcher(observer=observer)
+    result = await dispatcher.dispatch_through_event(ORG, "run", "p1")
+    await dispatcher.close()
+    assert (result.delivered, result.attempted) == (True, 3)
+    assert await SearchLane(scene.functions, "search", observer).work()
+    assert await scene.lanes() == []
 
 
 async def test_facts_without_ledger_events_are_acknowledged_without_http(scene: Scene) -> None:

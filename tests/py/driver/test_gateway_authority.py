@@ -82,6 +82,25 @@ async def test_a_second_401_fails_and_drops_the_kept_token(silent: Scene) -> Non
     assert len(set(silent.keys())) == 1
 
 
+async def test_401_on_a_token_that_has_served_is_refreshed_between_pieces(silent: Scene) -> None:
+    await silent.start()
+    await silent.functions.set_setting("delivery_piece_max_events", 2)
+    async with silent.dispatching(**KEYLESS):
+        await silent.all_delivered()
+    await silent.ingress("e1", count=6)
+    before, gate = silent.between.counts[TOKEN], asyncio.Event()
+    first = silent.between.fault("/events", hold=gate)
+    async with silent.dispatching(**KEYLESS):
+        await first.reached.wait()
+        silent.between.fault("/events", status=401)
+        gate.set()
+        await silent.all_delivered()
+    assert silent.between.counts[TOKEN] == before + 2, "one for the run, one for the second piece"
+    assert len(silent.keys()) == 4
+    assert len(set(silent.keys())) == 1
+    assert silent.reports[-1].outcome == "delivered"
+
+
 async def test_401_on_a_fresh_token_is_not_refreshed(scene: Scene) -> None:
     await scene.launch()
     scene.between.fault("/created", status=401, body=b'{"retryable": false}')
