@@ -62,7 +62,7 @@ begin
     from counterfoil.outbox as o
     where o.org_id = p_org_id and o.event_id = p_head_event_id and o.run_id = p_run_id and o.lane = 'lifecycle';
 
-    select l.head_seq, l.tail_seq, l.due_at, l.receipt_key, coalesce(l.terminal_seq, l.wait_seq) as urgent_seq
+    select l.head_seq, l.due_at, l.receipt_key, coalesce(l.terminal_seq, l.wait_seq) as urgent_seq
     into v_lane
     from counterfoil.lanes as l
     where
@@ -77,7 +77,7 @@ begin
     if
         v_lane.head_seq is null or v_lane.receipt_key is not null or v_lane.urgent_seq is null
         or v_head.event_type is distinct from 'run.events'
-        or v_lane.tail_seq = v_head.seq or p_limit = 1
+        or p_limit = 1
         -- The fact named must be the head. A lease that reaches further already is a repeat, and answered again.
         or exists (
             select
